@@ -307,6 +307,7 @@ class JavaHeap(NamedTuple):
     Attributes:
         most: the bytes that it may use.
         young, old: how many collections there were of the young generation, and of all.
+        before: how many of all there had been before the first look.
     """
 
     pid: int
@@ -314,6 +315,7 @@ class JavaHeap(NamedTuple):
     most: int = 0
     young: int = 0
     old: int = 0
+    before: int = 0
 
 
 class Goroutines(NamedTuple):

@@ -44,7 +44,8 @@ class Finding(NamedTuple):
         own: the program's own function that matters.
         lost_by: clients on this machine that wait for it.
         servers: processes whose answer is waited for; set by rules about waits only.
-        is_busy: CPU time that nobody is seen to wait for: no finding, but worth a line.
+        is_busy: CPU time that nobody is seen to wait for, or a heap of which nobody knows yet how
+            much is garbage: no finding, but worth a line.
         place: the endpoint, file or lock that it is about.
         each_s: the mean length of a wait for a server.
     """

@@ -262,7 +262,11 @@ def judge(command: str, text: str, lines: list[tuple[int, str]], truth: dict, fi
 
 
 def judge_healthy(command: str, lines: list[tuple[int, str]], truth: dict, fill) -> dict:
-    """A service without a fault: the first ten lines of triage must have none of its "decoys"."""
+    """A service without a fault: the first ten lines of triage must have none of its "decoys".
+
+    The lines about busy programs, below the findings, are no findings.
+    """
+    lines = list(_without_busy(lines))
     alarms = [re.compile(fill(one)) for one in truth["decoys"]]
     alarm = next(
         (line for n, line in lines if n <= LINES[0] and any(a.search(line) for a in alarms)), ""
@@ -275,6 +279,15 @@ def judge_healthy(command: str, lines: list[tuple[int, str]], truth: dict, fill)
         "good": not alarm,
         "lines": lines[:400],
     }
+
+
+def _without_busy(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    is_busy = False
+    for number, line in lines:
+        if _FINDING.match(line) or not line.startswith(" "):
+            is_busy = line.startswith("      busy  ")
+        if not is_busy:
+            yield number, line
 
 
 def rescore(results: list[dict]) -> None:

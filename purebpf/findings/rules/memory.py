@@ -41,8 +41,20 @@ _WHOLE = 3
 _LEAST_JAVA_GROWTH, _OF_NEW_PAGES = 300_000.0, 0.5
 """Bytes a second; the part of the growth for which the JVM uses memory that it never used."""
 _COLLECTIONS = 3
-_DIRECT = re.compile(r"Unsafe_(Allocate|Reallocate|Set)Memory|java\.nio\.Direct\w*Buffer\.<init>")
-_MOSTLY_DIRECT = 0.4
+_OLD_COLLECTIONS, _RISES = 2, 0.02
+"""Old collections that tell a leak from garbage, and what they leave more, by the heap's size."""
+_OPEN = "no old collection yet, which would show how much of that is garbage"
+_OUTSIDE = {
+    "direct buffers, allocated": re.compile(
+        r"Unsafe_(Allocate|Reallocate|Set)Memory|java\.nio\.Direct\w*Buffer\.<init>"
+    ),
+    "classes (metaspace), defined": re.compile(
+        r"[Mm]etaspace|ClassFileParser|[jJ][vV][mM]_define_?class|JVM_DefineClass"
+        r"|java\.lang\.ClassLoader\.defineClass"
+    ),
+}
+"""Memory of a JVM that is no part of its heap, by functions that allocate it."""
+_MOSTLY_OUTSIDE = 0.4
 _ALLOCATES = re.compile(r"new_?(type_|object_)?(array|instance)|MemAllocator|::allocate|[aA]llocat")
 _COLLECTED = re.compile(r"/(ruby|node|nodejs|php)[\d.]*$")
 _FILLS_ITS_HEAP = "/java"
@@ -158,55 +170,82 @@ def _at_work(evidence: Evidence, process: Process) -> str:
 def java_growth(evidence: Evidence) -> Iterator[Finding]:
     """The old generation of a JVM grows, and its memory with it: objects outlive collections.
 
-    A heap that has been as large before grows between two old collections, and says nothing.
+    A heap that has been as large before grows between two old collections, and says nothing. Before
+    the first old collection, nobody knows how much is garbage: a cache that drops its oldest
+    entries looks like a leak, so that this is no finding, but a line below them.
     """
     for heap in evidence.facts.java_heaps:
         process = evidence.process(heap.pid)
-        rate = _growth_by_collections(heap)
+        rate, left = _growth_by_collections(heap), _left_by_collections(heap)
         anon = process.anon[-1] - process.anon[0] if process.anon else 0
         is_new_memory = anon > _OF_NEW_PAGES * (heap.used[-1] - heap.used[0])
-        if rate < _LEAST_JAVA_GROWTH or not is_new_memory or _is_batch(evidence, process):
+        is_growing = rate >= _LEAST_JAVA_GROWTH and is_new_memory
+        if not (is_growing or left) or _is_batch(evidence, process):
             continue
         stays = [stay for stay in evidence.by_process.get(heap.pid, ()) if stay.kind == "cpu"]
         allocating = [stay for stay in stays if any(map(_allocates, stay.user))]
         own = busiest_own(allocating) or busiest_own(stays)
         verb = "allocated" if busiest_own(allocating) else "its own code runs most"
-        size = f"old generation: {heap.used[-1] >> 20} of {heap.most >> 20} MiB"
-        left = f"; it is full in {(heap.most - heap.used[-1]) / rate:.0f} s" if heap.most else ""
+        where = f"; {verb} in {evidence.spell(own)}" if own else ""
+        is_open = not left and not heap.before
         yield Finding(
             *("growth", process.comm, (heap.pid,), 0.15 + min(1.0, rate / 5e6)),
-            f"its Java heap grows by {rate / 1e6:.1f} MB a second: objects outlive the collections"
-            f"{f'; {verb} in {evidence.spell(own)}' if own else ''}",
-            (
-                f"{size}, after {heap.young} young collections{left}",
-                "a leak, or a cache that fills",
-            ),
+            f"its Java heap grows{f' by {rate / 1e6:.1f} MB a second' if rate else ''}: objects "
+            f"outlive the {'young ' if is_open else ''}collections{where}",
+            (left or _size_of(heap, rate), _OPEN if is_open else ""),
             ("mem", "-p", str(heap.pid)),
             own=evidence.source(own),
+            is_busy=is_open,
         )
 
 
+def _size_of(heap: JavaHeap, rate: float) -> str:
+    size = f"old generation: {heap.used[-1] >> 20} of {heap.most >> 20} MiB"
+    left = f"; it is full in {(heap.most - heap.used[-1]) / rate:.0f} s" if heap.most else ""
+    return f"{size}, after {heap.young} young collections{left}"
+
+
+def _left_by_collections(heap: JavaHeap) -> str:
+    """A clause about old collections of this run that leave more and more; "" if they free enough.
+
+    A collection shows as a fall between two looks.
+    """
+    falls = [(before, after) for before, after in pairwise(heap.used) if after < before]
+    if heap.old < _OLD_COLLECTIONS or len(falls) < _OLD_COLLECTIONS:
+        return ""
+    first, last = falls[0][1], falls[-1][1]
+    if last - first < _RISES * heap.most or sorted(after for _, after in falls) != [
+        after for _, after in falls
+    ]:
+        return ""
+    return (
+        f"{heap.old} old collections left more and more: {first >> 20} MiB, then {last >> 20} of "
+        f"{heap.most >> 20} MiB"
+    )
+
+
 def direct_growth(evidence: Evidence) -> Iterator[Finding]:
-    """The memory of a JVM grows outside of its heap: direct buffers that are kept."""
+    """The memory of a JVM grows outside of its heap: direct buffers or classes that are kept."""
     for process in evidence.facts.processes:
         rate = _steady_growth(process.anon, evidence.elapsed_s)
         if rate < _LEAST_JAVA_GROWTH or not process.exe.endswith(_FILLS_ITS_HEAP):
             continue
         uses = [use for use in evidence.facts.memory if use.pid == process.pid]
         faults = [use for use in uses if use.kind == "faults" and len(use.user) >= _WHOLE]
-        outside = [use for use in faults if any(_DIRECT.search(frame.name) for frame in use.user)]
-        part = sum(use.amount for use in outside) / max(1, sum(use.amount for use in faults))
-        sites = _weigh_sites(evidence, outside)
-        if part < _MOSTLY_DIRECT or not sites:
-            continue
-        yield Finding(
-            *("growth", process.comm, (process.pid,), 0.15 + min(1.0, part * rate / 5e6)),
-            f"grows by {part * rate / 1e6:.1f} MB a second outside of the Java heap: direct "
-            f"buffers, allocated in {sites[0][0]}",
-            (f"{process.anon[-1] >> 20} MiB now", f"{share(part, 1.0)} of its new pages"),
-            ("mem", "-p", str(process.pid)),
-            own=sites[0][0],
-        )
+        for kept, pattern in _OUTSIDE.items():
+            outside = [use for use in faults if any(pattern.search(f.name) for f in use.user)]
+            part = sum(use.amount for use in outside) / max(1, sum(use.amount for use in faults))
+            sites = _weigh_sites(evidence, outside)
+            if part < _MOSTLY_OUTSIDE or not sites:
+                continue
+            yield Finding(
+                *("growth", process.comm, (process.pid,), 0.15 + min(1.0, part * rate / 5e6)),
+                f"grows by {part * rate / 1e6:.1f} MB a second outside of the Java heap: {kept} in "
+                f"{sites[0][0]}",
+                (f"{process.anon[-1] >> 20} MiB now", f"{share(part, 1.0)} of its new pages"),
+                ("mem", "-p", str(process.pid)),
+                own=sites[0][0],
+            )
 
 
 def _growth_by_collections(heap: JavaHeap) -> float:

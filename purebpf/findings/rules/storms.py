@@ -48,7 +48,14 @@ _FLOCK, _EVENLY, _AT_ONCE = 8, 0.3, 4.0
 """Threads that one thread wakes, how evenly, and how many of them by one call."""
 _HERD = 0.08
 """The part of the CPU time that waking all threads of a condition takes."""
+_OF_FAULTS = frozenset({4, 5, 7, 8, 11})
+"""Signals that the kernel sends for what an instruction of the process does."""
 _SIGNALS = {
+    4: "SIGILL",
+    5: "SIGTRAP",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    11: "SIGSEGV",
     10: "SIGUSR1",
     12: "SIGUSR2",
     14: "SIGALRM",
@@ -193,8 +200,16 @@ def signals(evidence: Evidence) -> Iterator[Finding]:
     for (receiver, number), times in timed.items():
         rate = times / evidence.elapsed_s
         if rate >= _MANY_SIGNALS:
-            text = f"gets {rate:.0f} signals a second ({_signal_name(number)}) from a timer"
+            reason = " from a timer" if number not in _OF_FAULTS else _of_faults(evidence, receiver)
+            text = f"gets {rate:.0f} signals a second ({_signal_name(number)}){reason}"
             yield _signal_storm(evidence, (receiver,), rate, text)
+
+
+def _of_faults(evidence: Evidence, pid: int) -> str:
+    """A clause about signals for accesses of its own code that a handler of the program expects."""
+    rate = evidence.count_calls((pid,), ("mprotect",)) / evidence.elapsed_s
+    protects = f", which makes {rate:.0f} mprotect calls a second" if rate > _MANY_SIGNALS else ""
+    return f": faults of its own code that it handles{protects}"
 
 
 def _sent_signals(evidence: Evidence, one: SignalCount) -> Finding:

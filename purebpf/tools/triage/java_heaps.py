@@ -53,7 +53,9 @@ def _heap(pid: int, looks: list[dict[str, int]]) -> JavaHeap:
         for number in (0, 1)
     )
     used = tuple(one[f"{_OLD}.used"] for one in looks)
-    return JavaHeap(pid, used, last.get(f"{_OLD}.maxCapacity", 0), young, old)
+    # G1 marks its old regions concurrently, in phases that are a collector of their own
+    before = sum(first.get(_COLLECTIONS.format(number), 0) for number in (1, 2))
+    return JavaHeap(pid, used, last.get(f"{_OLD}.maxCapacity", 0), young, old, before)
 
 
 def _mapped(pid: int) -> tuple[int, int] | None:

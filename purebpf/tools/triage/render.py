@@ -55,7 +55,7 @@ def busy_cpus(facts: Facts) -> float:
 
 def _finding(finding: Finding) -> Iterator[str]:
     clauses = [f"{_who(finding)}: {finding.text}"]
-    if finding.is_busy:
+    if finding.is_busy and finding.kind == "cpu":
         clauses.append("nobody is seen to wait for it")
     wrapped = _wrap("; ".join([*clauses, *filter(None, finding.evidence)]), _MOST_LINES)
     if finding.lost_by:

@@ -98,7 +98,7 @@ RISING = tuple(n * 4 * MIB for n in range(10, 20))
 
 def jvm(used: tuple[int, ...] = RISING, anon: tuple[int, ...] = RISING, **more: int) -> Facts:
     """A JVM whose own function allocates; `used` is its old generation, `anon` its memory."""
-    heap = JavaHeap(7, used, **{"most": 600 * MIB, "young": 9, **more})
+    heap = JavaHeap(7, used, **{"most": 600 * MIB, "young": 9, "before": 1, **more})
     java = Process(7, 1, "java", "/opt/jdk/bin/java", anon=anon)
     libjvm = "/opt/jdk/lib/server/libjvm.so"
     code = (
@@ -114,6 +114,24 @@ def test_a_java_heap_whose_objects_outlive_collections() -> None:
     assert "its Java heap grows by 4.2 MB a second: objects outlive the collections" in text
     assert "allocated in Portal.open" in text
     assert "old generation: 76 of 600 MiB, after 9 young collections; it is full in 131 s" in text
+
+
+def test_a_heap_before_its_first_old_collection_is_no_finding() -> None:
+    (line,) = find(jvm(before=0))
+    assert line.is_busy
+    assert "its Java heap grows by 4.2 MB a second: objects outlive the young" in line.text
+    assert line.evidence[1].startswith("no old collection yet")
+    assert not find(jvm())[0].is_busy
+
+
+def test_what_old_collections_leave() -> None:
+    """A leak leaves more each time; a cache that drops its oldest entries leaves the same."""
+    leak = tuple(n * MIB for n in (300, 500, 340, 500, 380, 500, 420, 500, 460, 560))
+    (text,) = about_growth(jvm(used=leak, old=4))
+    assert "its Java heap grows: objects outlive the collections; allocated in" in text
+    assert "4 old collections left more and more: 340 MiB, then 460 of 600 MiB" in text
+    cache = tuple(n * MIB for n in (300, 500, 342, 500, 341, 500, 343, 500, 342, 500))
+    assert about_growth(jvm(used=cache, old=4)) == []
 
 
 @pytest.mark.parametrize(
@@ -149,4 +167,24 @@ def test_direct_buffers_that_are_kept() -> None:
     assert "grows by 3.8 MB a second outside of the Java heap: direct buffers" in text
     assert "allocated in Frames.keep" in text
     assert about_growth(direct(part=2)) == []
+
+
+def test_classes_that_are_kept() -> None:
+    libjvm = "/opt/jdk/lib/server/libjvm.so"
+    parser = (native("metaspace::MetaspaceArena::allocate(ulong)", libjvm),)
+    code = (native("Rules.reload", "[jit]"), native("java.lang.Thread.run", "[jit]"))
+    measured = jvm(used=(MIB,) * 10)
+    uses = (
+        MemoryUse(7, "faults", 900, (*parser, *code)),
+        MemoryUse(7, "faults", 50, (native("memset"), *code)),
+    )
+    (text,) = about_growth(measured._replace(memory=uses))
+    assert (
+        "grows by 4.0 MB a second outside of the Java heap: classes (metaspace), defined in" in text
+    )
+    assert "Rules.reload" in text
+    assert about_growth(measured._replace(memory=uses[1:])) == []
+
+
+def test_direct_buffers_of_a_heap_that_does_not_grow() -> None:
     assert about_growth(direct()._replace(processes=jvm(anon=(MIB,) * 10).processes)) == []

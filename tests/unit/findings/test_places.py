@@ -130,3 +130,30 @@ def test_methods_of_java_are_own_where_no_library_has_them() -> None:
     place = sum_places([wait(7, FUTEX, *frames)])[0]
     assert (place.kind, place.use) == ("sleep", WORK)
     assert place.path == ("com.acme.Till.pause", "com.acme.Till.charge")
+
+
+def native(*names: str) -> tuple[StackFrame, ...]:
+    libc = StackFrame("pthread_cond_wait", "/usr/lib/libc.so.6")
+    return (libc, *(StackFrame(name, "/srv/gated") for name in names))
+
+
+def test_a_condition_inside_of_a_request_is_work() -> None:
+    """One look at a thread shows one wait: the functions around it tell what it does."""
+    for path in (
+        ("wait_for_quota", "handle_request(int)", "main"),
+        ("Gate::enter()", "Server::handleLogin(Session&)", "Server::run()"),
+    ):
+        (place,) = sum_places([wait(7, FUTEX, *native(*path))])
+        assert (place.kind, place.use) == ("cond", WORK), path
+
+
+def test_a_condition_of_a_worker_is_idle() -> None:
+    for path in (
+        ("take_job", "handle_jobs", "main"),
+        ("Pool::wait_for_work()", "serve_requests", "main"),
+        ("Pool::next()", "process_all", "main"),
+        ("Server::park()", "Server::serve_forever()", "main"),
+        ("worker",),
+    ):
+        (place,) = sum_places([wait(7, FUTEX, *native(*path))])
+        assert (place.kind, place.use) == ("cond", IDLE), path

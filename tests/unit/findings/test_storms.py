@@ -36,6 +36,14 @@ def test_signals_of_a_timer_come_while_any_process_runs() -> None:
     assert said(measured._replace(signals=others[:2])) == []
 
 
+def test_faults_that_a_program_handles_are_of_no_timer() -> None:
+    faults = (SignalCount(7, 7, 11, 20_000),)
+    calls = (CallCount(7, "mprotect", 0, 20_000),)
+    (text,) = said(Facts(10.0, 2, processes=(SHOP,), signals=faults, calls=calls))
+    assert text.startswith("gets 2000 signals a second (SIGSEGV): faults of its own code that it")
+    assert "which makes 2000 mprotect calls a second" in text
+
+
 def test_a_thread_that_only_time_limits_wake_is_a_timer() -> None:
     counts = (CallCount(7, "futex", errno.ETIMEDOUT, 50_000), CallCount(7, "futex", 0, 50_000))
     waits = (WaitSum(7, 9, "futex", 0x1000, -1, 0, Endpoint(), 9.0, 50_000, 0.001),)

@@ -33,7 +33,7 @@ def test_a_heap_at_two_looks(looks: list[dict[str, int]]) -> None:
     watch = java_heaps.JavaHeapWatch(lambda _: True)
     watch.tick([6, 7])  # 6 has no counters
     watch.tick([])
-    assert watch.finish() == (JavaHeap(7, (100, 150), 900, young=4, old=0),)
+    assert watch.finish() == (JavaHeap(7, (100, 150), 900, young=4, old=0, before=2),)
 
 
 def test_a_collector_without_generations_and_other_programs(looks: list[dict[str, int]]) -> None:
