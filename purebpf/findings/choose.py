@@ -7,8 +7,9 @@ for (a build, a batch job) is no incident at all.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding, Loss
@@ -37,7 +38,7 @@ _REPLACED = {
             "wakeups",
         }
     ),
-    "timers": frozenset({"switch-storm", "retries"}),
+    "timers": frozenset({"switch-storm", "file-storm", "retries"}),
     "wakeups": frozenset({"retries"}),
     "switch-storm": frozenset({"retries"}),
     "file-storm": frozenset({"retries"}),
@@ -68,6 +69,7 @@ _MANY_HELD = 1.7
 """Requests that a server holds, by those of its own that it waits for."""
 _FOR_PAGES = 0.5
 _LEAST_LOSS = 0.05
+_DIGITS = re.compile(r"\d+")
 _MOSTLY_STOPPED = 0.15
 """Seconds a second that a CPU limit costs: as much as in 30 % of its periods."""
 _VICTIMS, _NAMED = 2, 3
@@ -77,7 +79,7 @@ _VICTIMS, _NAMED = 2, 3
 def choose(evidence: Evidence, found: Iterable[Finding]) -> list[Finding]:
     """Return the findings to print, the costliest first; merely busy programs are last."""
     kept = _without_replaced(evidence, list(found))
-    kept = _fold_victims(_fold_throttled(_fold_queues(kept)))
+    kept = _fold_equals(evidence, _fold_victims(_fold_throttled(_fold_queues(kept))))
     kept = _fold_clients(evidence, kept)
     kept = [_with_siblings(evidence, _with_names(evidence, finding)) for finding in kept]
     sharp = {pid for finding in kept if finding.kind not in _WEAK for pid in finding.pids}
@@ -225,6 +227,29 @@ def _fold_victims(found: list[Finding]) -> list[Finding]:
             more = f"so do {len(others)} other programs: {names}" if others else ""
             kept.append(one._replace(evidence=(*one.evidence, more)))
             others = []
+    return kept
+
+
+def _fold_equals(evidence: Evidence, found: list[Finding]) -> list[Finding]:
+    """Fold findings about processes of one program that say the same but for their numbers."""
+    groups: dict[Hashable, list[Finding]] = defaultdict(list)
+    for at, finding in enumerate(found):
+        same = (finding.kind, evidence.family(finding.pid), _DIGITS.sub("#", finding.text))
+        alone = finding.pid not in evidence.processes or finding.kind == "run-queue"
+        groups[at if alone else same].append(finding)
+    kept = list[Finding]()
+    for group in groups.values():
+        first, *others = sorted(group, key=lambda finding: -finding.cost)
+        if not others:
+            kept.append(first)
+            continue
+        pids = tuple(dict.fromkeys(pid for finding in (first, *others) for pid in finding.pids))
+        many = (
+            f"so do {len(others)} other processes of it" if len(others) > 1 else "so does another"
+        )
+        evidence_of = (*first.evidence[:1], many, *first.evidence[1:])
+        cost = sum(finding.cost for finding in group)
+        kept.append(first._replace(cost=cost, pids=pids, evidence=evidence_of))
     return kept
 
 
