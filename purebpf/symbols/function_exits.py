@@ -21,7 +21,7 @@ from purebpf.symbols.x86_64_code import (
 )
 from purebpf.tuples import NamedTuple
 
-__all__ = ["ALWAYS", "CodeRange", "Exits", "FileCode", "find_exits"]
+__all__ = ["ALWAYS", "CodeRange", "Exits", "FileCode", "find_exits", "least_size"]
 
 ALWAYS = 16
 """The condition of a jump that has none; others are the low four bits of its opcode."""
@@ -40,8 +40,10 @@ _NOTRACK = 0x3E
 _RAX, _RSP = 0, 4
 _LEAVE, _ADD_CONSTANT = 0xC9, (0x81, 0x83)
 _NOPS = frozenset((0x90, 0x11F, 0x11E, 0xCC))
-_DEAD_ENDS = frozenset((0x10B, 0xF4, 0xE8))
-"""ud2, hlt, and a call at the end, of a function that does not return."""
+_HALTS = frozenset((0x10B, 0xF4))
+"""ud2 and hlt."""
+_DEAD_ENDS = _HALTS | {0xE8}
+"""Halts, and a call at the end, of a function that does not return."""
 _IN_OPERAND = frozenset(b"\x80\x81\x83\xc0\xc1\xc6\xc7\xd0\xd1\xd2\xd3\xf7\xff")
 """Opcodes that write the operand of ModRM, and whose ModRM.reg is no register."""
 _MOVE_FROM, _MOVE_TO, _SIGN_EXTEND = 0x8B, 0x89, 0x63
@@ -107,6 +109,28 @@ def find_exits(file: FileCode, start: int) -> Exits:
         CodeError: its end is not known, or its code is not understood; says why.
     """
     return _Walk(file, start).exits()
+
+
+def least_size(code: bytes) -> int:
+    """Return how many of the first bytes certainly belong to the function that starts with them.
+
+    It may be longer: code that only an indirect jump reaches is not counted, and the count ends at
+    unknown instructions. A function that ends in a call is taken to go on behind the call.
+    """
+    at = reach = 0
+    while at < len(code):
+        try:
+            instruction = decode(code, at)
+        except CodeError:
+            break
+        at += instruction.size
+        if instruction.flow is Flow.CONDITIONAL:
+            reach = max(reach, instruction.target)
+            continue
+        is_end = instruction.flow is not Flow.NEXT or instruction.opcode in _HALTS
+        if is_end and at > reach:
+            break
+    return at
 
 
 class _Walk:

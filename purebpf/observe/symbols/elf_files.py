@@ -98,6 +98,12 @@ class ElfFunctions(NamedTuple):
         place = virtual_offset(self.segments, offset)
         return None if place is None else self.table.find(place)
 
+    def is_unsized(self, offset: FileOffset) -> bool:
+        """Return True if the symbol of a byte does not say where its function ends."""
+        place = virtual_offset(self.segments, offset)
+        row = None if place is None else self.table.row(place)
+        return row is not None and self.table.is_unsized(row)
+
 
 class _Trust(Enum):
     """The degrees of trust that the file at a path is the mapped one."""

@@ -133,8 +133,9 @@ class FileFrames:
     def _symbol(self, place: _Place) -> tuple[str, int] | None:
         """Return the symbol of a place, as in the file, and the bytes into it.
 
-        A symbol without a size ends where an entry of the call frame information begins: in a
-        stripped library it would have all code behind it.
+        A symbol without a size ends where an entry of the call frame information begins. In
+        a stripped file, code between two entries may belong to functions that are not exported:
+        there, the symbol has the code that certainly follows from its start.
         """
         found = place.functions.find(place.before)
         table = place.functions.table
@@ -144,8 +145,17 @@ class FileFrames:
         if row is None or not table.is_unsized(row):
             return found
         family = self._spaces.family(place.pid)
-        extent = self._starts.extent(place.mapping, family, place.before)
-        return None if extent is not None and extent.start > place.at - found[1] else found
+        start = place.at - found[1]
+        entry = self._starts.find(place.mapping, family, place.before)
+        if entry is not None:
+            return found if entry.start <= start else None
+        gap = self._starts.gap(place.mapping, family, place.before)
+        if gap is not None and gap.start > start:
+            return None
+        if not place.functions.is_stripped or not found[1]:
+            return found
+        first = FileOffset(place.before - found[1])
+        return found if self._starts.least_size(place.mapping, family, first) > found[1] else None
 
     def _without_symbol(self, place: _Place) -> tuple[str, int] | None:
         """Return name and offset of code without a symbol `back` bytes earlier.

@@ -31,6 +31,8 @@ _MOST_SEEN = 4096
 _MOST = 128
 """Files that are remembered: of each at most half a MiB of entries, and its table of starts."""
 _END = 1 << 64
+_LARGEST = 1 << 14
+"""Bytes of a function of unknown size that are decoded."""
 
 _Answer = TypeVar("_Answer")
 
@@ -71,13 +73,19 @@ class FunctionStarts:
         function = starts.known(where) if starts else None
         return function or self._read(mapping, pids, lambda file, fd: file.function(fd, where))
 
-    def extent(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> Function | None:
-        """Return the function of a byte, or the code between two functions that it belongs to.
+    def gap(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> Function | None:
+        """Return the code between two functions that a byte belongs to, if it is in none.
 
         Arguments and errors are the same as for `find`.
         """
-        starts = self.find(mapping, pids, where)
-        return starts or self._read(mapping, pids, lambda file, fd: file.gap(fd, where))
+        return self._read(mapping, pids, lambda file, fd: file.gap(fd, where))
+
+    def least_size(self, mapping: Mapping, pids: tuple[int, ...], where: FileOffset) -> int:
+        """Return how many bytes from one on certainly belong to the function that starts there.
+
+        Arguments and errors are the same as for `find`; 0 if the code is not known.
+        """
+        return self._read(mapping, pids, lambda file, fd: file.least_size(fd, where)) or 0
 
     def rest(self, keep: Container[int]) -> None:
         """Drop the entries of all files; earlier answers stay.
@@ -179,6 +187,16 @@ class _File:
         """Return the code around a byte that is in no function."""
         address = virtual_offset(self._image.segments, where)
         return None if address is None else self._rules(fd).gap(address)
+
+    def least_size(self, fd: int, where: FileOffset) -> int:
+        """Return the size of the code that certainly belongs to the function at a byte."""
+        address = virtual_offset(self._image.segments, where)
+        rules = self._rules(fd)
+        if address is None or rules.machine is None or rules.machine.name != "x86_64":
+            return 0
+        from purebpf.symbols.function_exits import least_size
+
+        return least_size(rules.code(address, _LARGEST))
 
     def return_slot(self, fd: int, where: FileOffset) -> int | None:
         """Return the place of the return address at a byte, from the stack pointer up; on arm64

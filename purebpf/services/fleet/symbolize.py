@@ -140,5 +140,12 @@ def _names(build_id: str, offsets: Iterable[int], files: Files) -> dict[int, str
 
 
 def _find(functions: ElfFunctions, offsets: Iterable[int]) -> dict[int, str]:
+    """Return names of places. In a stripped file, none behind a symbol without a size: the code may
+    be another function's, which is not exported.
+    """
     functions_at = ((offset, functions.find(FileOffset(offset))) for offset in offsets)
-    return {offset: shorten(demangle(at[0])) for offset, at in functions_at if at}
+    return {
+        offset: shorten(demangle(at[0]))
+        for offset, at in functions_at
+        if at and not (at[1] and functions.is_stripped and functions.is_unsized(FileOffset(offset)))
+    }

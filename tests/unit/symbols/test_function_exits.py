@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.symbols.function_exits import ALWAYS, CodeRange, Exits, find_exits
+from purebpf.symbols.function_exits import ALWAYS, CodeRange, Exits, find_exits, least_size
 from purebpf.symbols.x86_64_code import CodeError
 
 F, G, STUB = 0x1000, 0x2000, 0x3000
@@ -167,3 +167,24 @@ def test_any_code_has_exits_or_is_refused(code, entry_like):
         return
     places = [*found.returns, *(at for at, _ in (*found.leaving, *found.jumps))]
     assert all(F <= at < F + len(code) for at in places)
+
+
+@pytest.mark.parametrize(
+    ("code", "size"),
+    [
+        ("c3 90 90", 1),
+        ("90 90 c3 c3", 3),
+        ("85 ff 74 01 c3 90 c3 c3", 7),  # the branch leads behind the first return
+        ("74 fe c3 c3", 3),
+        ("eb 00 c3", 2),  # an unconditional jump may be a tail call
+        ("ff e0 c3", 2),
+        ("e8 00 00 00 00 0f 0b c3", 7),
+        ("f4 c3", 1),
+        ("90 06 c3", 1),  # no instruction of 64-bit mode
+        ("e8 00 00", 0),
+        ("", 0),
+        ("90 90", 2),
+    ],
+)
+def test_code_that_belongs_to_a_function_of_unknown_size(code, size):
+    assert least_size(bytes.fromhex(code)) == size

@@ -247,3 +247,36 @@ def test_a_symbol_without_a_size_ends_where_the_next_function_begins(tmp_path):
         name if name == "exported" else f"program!{starts[name]:#x}" for name in child.functions
     ]
     assert [frame.name for frame in found] == expected
+
+
+_ASSEMBLY = """
+__asm__(".text\\n"
+  " .globl exported\\n .type exported, @function\\n"
+  "exported: test %edi, %edi\\n je 1f\\n call hidden\\n ret\\n1: nop\\n ret\\n"
+  " .type hidden, @function\\nhidden: nop\\n nop\\n ret\\n"
+  " .globl hidden\\n .hidden hidden\\n");
+void exported(int); void hidden(void);
+""" + SOURCE.replace(
+    'printf("main',
+    'printf("exported %p\\nhidden %p\\n", (void *)exported, (void *)hidden);\n  printf("main',
+)
+
+
+@pytest.mark.needs("nm", "objcopy")
+@pytest.mark.parametrize("rules", ["with unwind rules", "without unwind rules"])
+def test_a_symbol_without_a_size_is_not_the_function_behind_its_code(tmp_path, rules):
+    """Neither of them has an entry of the call frame information that would tell them apart."""
+    flags = "-Wl,--export-dynamic-symbol=exported", "-fno-toplevel-reorder"
+    program = compile_program(tmp_path / "program", *flags, source=_ASSEMBLY)
+    _strip(program)
+    if rules == "without unwind rules":
+        remove = [f"--remove-section={name}" for name in (".eh_frame", ".eh_frame_hdr")]
+        subprocess.run(["objcopy", *remove, program], check=True)
+    with running(program, functions=5) as child:
+        start, size = child.functions["exported"], 12  # of its code, up to the second ret
+        assert child.functions["hidden"] == start + size
+        own = Symbolizer().user(child.pid, range(start, start + size))
+        others = [child.functions["hidden"] + 1, child.functions["local_function"] + 1]
+        found = Symbolizer().user(child.pid, others)
+    assert {getattr(frame, "name", None) for frame in own} == {"exported"}
+    assert "exported" not in {getattr(frame, "name", None) for frame in found}
