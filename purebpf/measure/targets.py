@@ -136,6 +136,7 @@ def make_task_filter(
             or (target.comm is not None and bool(getattr(target, "tree", False))),
             comm=target.comm,
             uid=target.uid,
+            started=before,
         )
     _check_living(before, threads=not living)
 

@@ -114,38 +114,30 @@ def follow(
     Raises:
         NotSupportedError, KernelError: as `ProcessTree`.
     """
-    if not (whose.command_pid or tree or whose.comm is not None):
-        _forget_ended(whose, maps, owned)
-        return None
-    return owned.enter_context(
-        ProcessTree(
-            maps["tgids"],
-            command_pid=whose.command_pid,
-            namespace=whose.namespace,
-            name=whose.comm,
-            children=whose.comm is None or whose.tree,
-            tids=maps["tids"] if whose.tids else None,
-        )
+    is_asked = bool(whose.command_pid or tree or whose.comm is not None)
+    if not is_asked and not ((whose.pids or whose.tids) and is_supported()):
+        return None  # without the kernel's types, processes and threads that end stay
+    processes = ProcessTree(
+        maps["tgids"],
+        command_pid=whose.command_pid,
+        namespace=whose.namespace,
+        name=whose.comm,
+        children=is_asked and (whose.comm is None or whose.tree),
+        tids=maps["tids"] if whose.tids else None,
     )
+    owned.enter_context(processes)
+    _forget_ended(whose, maps)
+    return processes if is_asked else None
 
 
-def _forget_ended(whose: TaskFilter, maps: Mapping[str, Map], owned: ExitStack) -> None:
-    """Take processes and threads that end out of the maps: others may get their numbers.
-
-    Without the kernel's types they stay.
-
-    Raises:
-        KernelError: as `ProcessTree`.
+def _forget_ended(whose: TaskFilter, maps: Mapping[str, Map]) -> None:
+    """Take processes and threads out of the maps that ended before a program saw it: others may
+    have their numbers.
     """
-    if (whose.pids or whose.tids) and is_supported():
-        owned.enter_context(
-            ProcessTree(
-                maps["tgids"],
-                namespace=whose.namespace,
-                children=False,
-                tids=maps["tids"] if whose.tids else None,
-            )
-        )
+    for task, ticks in whose.started.items():
+        if proc.start_ticks(task) != ticks:
+            for kind in maps.keys() & {"tgids", "tids"}:
+                maps[kind].pop(task, None)
 
 
 def encode_name(name: str) -> bytes:

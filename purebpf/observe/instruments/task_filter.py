@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from purebpf.tuples import NamedTuple
@@ -39,6 +40,8 @@ class TaskFilter(NamedTuple):
         uid: tasks that run as this user, as the initial user namespace numbers it; None: any.
         comm: processes with this name, for as long as they have it; `ProcessTree` keeps `tgids`.
             With `tree`, they and their children stay.
+        started: when each of `pids` or `tids` was forked, in ticks of /proc; None: it has ended.
+            One that was forked at another time has the number of one that ended.
     """
 
     pids: tuple[int, ...] = ()
@@ -51,6 +54,7 @@ class TaskFilter(NamedTuple):
     tree: bool = False
     comm: str | None = None
     uid: int | None = None
+    started: Mapping[int, int | None] = MappingProxyType({})
 
     def apply(self, spec: ObjectSpec) -> ObjectSpec:
         """A spec that asks for this, with room in its maps for `fill`.

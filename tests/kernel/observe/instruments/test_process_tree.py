@@ -19,7 +19,7 @@ from purebpf.loader.load.load import load
 from purebpf.loader.maps.map import Map
 from purebpf.observe.instruments.process_tree import ProcessTree, follow
 from purebpf.observe.instruments.task_filter import TaskFilter
-from purebpf.syscall import tracefs
+from purebpf.syscall import proc, tracefs
 
 pytestmark = pytest.mark.needs("bpf")
 
@@ -203,3 +203,23 @@ def test_another_task_with_the_number_of_an_ended_thread_is_not_in(
         else:
             owned.callback(owned.enter_context(start_as(ends.pid)).kill)
         assert list(tids) == [stays.pid]
+
+
+@pytest.mark.parametrize("kind", ["tids", "pids"])
+def test_tasks_that_ended_before_the_programs_were_attached_are_not_in(
+    tgids: Map, *, kind: str
+) -> None:
+    """The number of one was given to another task between the look at /proc and the programs."""
+    with ExitStack() as owned:
+        stays, ends = (owned.enter_context(subprocess.Popen(["sleep", "60"])) for _ in range(2))
+        owned.callback(stays.kill)
+        tids = owned.enter_context(load(objects.spec("process_tree").resize(tids=2))).maps["tids"]
+        started = {process.pid: proc.start_ticks(process.pid) for process in (stays, ends)}
+        whose = TaskFilter(started=started)._replace(**{kind: tuple(started)})
+        whose.fill({"tgids": tgids, "tids": tids})
+        ends.kill()
+        ends.wait()
+        time.sleep(0.05)  # ticks of /proc have 10 ms
+        owned.callback(owned.enter_context(start_as(ends.pid)).kill)
+        assert follow(whose, {"tgids": tgids, "tids": tids}, owned) is None
+        assert list(tids if kind == "tids" else tgids) == [stays.pid]
