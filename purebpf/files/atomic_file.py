@@ -12,7 +12,7 @@ from contextlib import suppress
 from purebpf.closable import SoleOwner
 from purebpf.files.output_path import OutputPlace, RefusedError, resolve
 
-__all__ = ["NotRegularError", "PartFile", "open_special", "why_refused"]
+__all__ = ["NotRegularError", "PartFile", "link_part", "open_part", "open_special", "why_refused"]
 
 _TRIES = 100
 _LONGEST = 200  # of a name with a suffix; NAME_MAX is 255
@@ -54,7 +54,7 @@ class PartFile(SoleOwner):
         try:
             old = _check_path(place)
             mode = 0o600 if private or old else 0o666
-            self._temporary, self.fd = _open(place, mode, named=named)
+            self._temporary, self.fd = open_part(place, mode, named=named)
             self._held = os.dup(self.fd)
         except BaseException:
             place.close()
@@ -73,7 +73,7 @@ class PartFile(SoleOwner):
         directory = self._place.directory
         try:
             if not self._temporary:
-                self._temporary = _link(self._held, self._place)
+                self._temporary = link_part(self._held, self._place)
             _check_same(
                 os.stat(self._temporary, dir_fd=directory, follow_symlinks=False),
                 os.fstat(self._held),
@@ -185,8 +185,12 @@ def _check_path(place: OutputPlace) -> os.stat_result | None:
     return old
 
 
-def _open(place: OutputPlace, mode: int, *, named: bool) -> tuple[str, int]:
-    """The name that it has for now, if it has one, and its descriptor."""
+def open_part(place: OutputPlace, mode: int, *, named: bool = False) -> tuple[str, int]:
+    """Return the name that a new file has for now, if it has one, and its descriptor.
+
+    Raises:
+        OSError: open(2) failed.
+    """
     if not named and os.path.isdir("/proc/self/fd"):  # else it could not be linked later
         try:
             flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC
@@ -202,8 +206,12 @@ def _open(place: OutputPlace, mode: int, *, named: bool) -> tuple[str, int]:
     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
-def _link(fd: int, place: OutputPlace) -> str:
-    """Give an unnamed file a random name, and return that."""
+def link_part(fd: int, place: OutputPlace) -> str:
+    """Give an unnamed file a random name, and return that.
+
+    Raises:
+        OSError: link(2) failed.
+    """
     for _ in range(_TRIES):
         name = _random_name(place)
         with suppress(FileExistsError):

@@ -13,7 +13,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "purebpf"
 KNOWN = {
     "services/agent/spool.py": "a folder that is checked",
-    "services/agent/write_in.py": "a new file in a folder held by descriptor",
+    "services/agent/write_in.py": "a new file in a folder held by descriptor, by files.atomic_file",
     "build/compilation.py": "a folder made for it, mode 0700",
     "build/generation.py": "a new file in a folder held by descriptor",
     "build/linking.py": "a folder made for it, mode 0700",

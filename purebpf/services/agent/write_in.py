@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from purebpf.files.atomic_file import link_part, open_part
+from purebpf.files.output_path import OutputPlace
+
 __all__ = ["write_in"]
 
 
 def write_in(folder: int, name: str, data: bytes, mode: int | None = None) -> None:
-    """Write a file: whole or not at all, and through no link.
+    """Write a file: whole or not at all, also if another agent does the same, and through no link.
 
     Args:
         folder: an open directory.
@@ -20,19 +23,19 @@ def write_in(folder: int, name: str, data: bytes, mode: int | None = None) -> No
     Raises:
         OSError: there is no room, or this process may not write there; the partial file is removed.
     """
-    part = f".{name}.part"
-    with suppress(FileNotFoundError):  # what a killed agent left
-        os.unlink(part, dir_fd=folder)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    place = OutputPlace(folder, f".{name}", name, None)
+    part, fd = open_part(place, 0o666)
     try:
-        with open(os.open(part, flags, 0o666, dir_fd=folder), "wb") as file:
+        with open(fd, "wb") as file:
             if mode is not None:
-                os.fchmod(file.fileno(), mode)
+                os.fchmod(fd, mode)
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(fd)
+            part = part or link_part(fd, place)
         os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
-        with suppress(OSError):
-            os.unlink(part, dir_fd=folder)
+        if part:
+            with suppress(OSError):
+                os.unlink(part, dir_fd=folder)
         raise
