@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
-from itertools import islice
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from purebpf.btf.types.kinds import Kind as BtfKind
-from purebpf.btf.types.parse import ids_of
-from purebpf.dataflow.containers import fits
-from purebpf.dataflow.types import Kind, Member, Type, bare
+from purebpf.btf.types.parse import ids_of, member_places
+from purebpf.dataflow.containers import NO_HINTS, Hints, Use, contains, fits, starts_of
+from purebpf.dataflow.layout import find
+from purebpf.dataflow.types import Kind, Member, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -27,8 +28,11 @@ _ALIASES = (
 _SCALARS = (BtfKind.INT, BtfKind.ENUM, BtfKind.ENUM64, BtfKind.FLOAT)
 _PER_CPU = ".data..percpu"
 _BITS = 8
+_WORD = 8
 _DEEPEST = 8
-_MOST = 64
+_MOST = 256
+_SEARCHES = 64
+"""Functions that are searched one by one, before all are listed."""
 
 
 class Prototype(NamedTuple):
@@ -59,7 +63,7 @@ class BtfTypes:
         self._types: dict[int, Type] = {}
         self._numbers: dict[Type, int] = {}
         self._prototypes: dict[str, Prototype | None] = {}
-        self._outer: dict[tuple[int, int, int], tuple[Type, int] | None] = {}
+        self._outer: dict[tuple[int, int, int], tuple[tuple[Type, int], ...] | None] = {}
         self._held: dict[tuple[int, int], frozenset[Type]] = {}
 
     def type(self, number: int) -> Type | None:
@@ -91,28 +95,47 @@ class BtfTypes:
         numbers = self._btf.find(name, BtfKind.STRUCT)
         return self.type(numbers[0]) if len(numbers) == 1 else None
 
-    def around(self, of: Type, offset: int, size: int) -> tuple[Type, int] | None:
+    def around(
+        self, of: Type, offset: int, size: int, hints: Hints = NO_HINTS
+    ) -> tuple[Type, int] | None:
         """Return the struct around a member, and the member's offset in it, in bytes.
 
-        None: no struct has a member at the place, or several do, or may do.
+        None: no struct has a member at the place, or several do that differ.
 
         Args:
             of: the type of the member.
             offset: the touched place, from the start of the member.
             size: of the place, in bytes.
+            hints: choose among several structs.
+        """
+        own = {
+            (struct, each)
+            for struct in hints.own
+            for each in starts_of(struct, of)
+            if fits(struct, each + offset, size)
+        }
+        holders = self._outside(of, offset, size)
+        if holders is None:
+            return _only(own)
+        if hints.value is not None:
+            holders = tuple(one for one in holders if _leads_to(one, offset, hints.value))
+        named = [one for one in holders if hints.family and one[0].name.startswith(hints.family)]
+        return _smallest(holders) or _only(own) or _smallest(named)
+
+    def _outside(self, of: Type, offset: int, size: int) -> tuple[tuple[Type, int], ...] | None:
+        """Return the structs around a member that have a place, and the member's offset in them.
+
+        None: there are too many.
         """
         key = self._numbers.get(of, 0), offset, size
         if key not in self._outer:
             holders = list(islice(self._named_around(key[0], 0, _DEEPEST), _MOST + 1))
             found = {
                 (struct, start)
-                for struct, start in holders
-                if fits(self.type(struct), start + offset, size)
+                for number, start in holders
+                if fits(struct := self.type(number), start + offset, size) and struct is not None
             }
-            is_sure = len(found) == 1 and len(holders) <= _MOST
-            number, start = found.pop() if is_sure else (0, 0)
-            struct = self.type(number)
-            self._outer[key] = None if struct is None else (struct, start)
+            self._outer[key] = tuple(found) if len(holders) <= _MOST else None
         return self._outer[key]
 
     def _named_around(self, number: int, start: int, depth: int) -> Iterator[tuple[int, int]]:
@@ -133,13 +156,13 @@ class BtfTypes:
     def _members(self) -> dict[int, list[tuple[int, int]]]:
         """The structs and offsets of the members that are structs or unions, by their type."""
         btf, found = self._btf, defaultdict[int, list[tuple[int, int]]](list)
-        for kind in (BtfKind.STRUCT, BtfKind.UNION):
-            for number in ids_of(btf, kind):
-                described: Any = btf.type(number)
-                for member in described.members:
-                    of = btf.resolve(member.type_id)
+        blobs = [btf] if btf.base is None else [btf.base, btf]
+        for blob, kind in product(blobs, (BtfKind.STRUCT, BtfKind.UNION)):
+            for number in ids_of(blob, kind):
+                for member, bit_offset in member_places(btf, number):
+                    of = btf.resolve(member)
                     if btf.kind(of) in _RECORDS:
-                        found[of].append((number, member.bit_offset // _BITS))
+                        found[of].append((number, bit_offset // _BITS))
         return found
 
     def prototype(self, function: str) -> Prototype | None:
@@ -173,12 +196,26 @@ class BtfTypes:
         return found if offset < found.offset + found.size else None
 
     def _read_prototype(self, function: str) -> Prototype | None:
-        numbers = {self._prototype_of(number) for number in self._btf.find(function, BtfKind.FUNC)}
+        if len(self._prototypes) < _SEARCHES:
+            found = list(self._btf.find(function, BtfKind.FUNC))
+        else:
+            found = self._functions.get(function, [])
+        numbers = {self._prototype_of(number) for number in found}
         if len(numbers) != 1:
             return None
         described: Any = self._btf.type(numbers.pop())
         parameters = tuple(self.type(each.type_id) for each in described.params)
         return Prototype(parameters, self.type(described.return_type))
+
+    @cached_property
+    def _functions(self) -> dict[str, list[int]]:
+        """All functions by name: a search for one reads the names up to it."""
+        btf, found = self._btf, defaultdict[str, list[int]](list)
+        blobs = [btf] if btf.base is None else [btf.base, btf]
+        for blob in blobs:
+            for number in ids_of(blob, BtfKind.FUNC):
+                found[blob.name(number)].append(number)
+        return dict(found)
 
     def _prototype_of(self, number: int) -> int:
         function: Any = self._btf.type(number)
@@ -230,6 +267,28 @@ class BtfTypes:
             )
 
         return fill
+
+
+def _only(found: Collection[tuple[Type, int]]) -> tuple[Type, int] | None:
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _smallest(found: Collection[tuple[Type, int]]) -> tuple[Type, int] | None:
+    """Return the struct that all others have as a member, around the same place; None: none."""
+    smallest = min(found, key=lambda one: byte_size(one[0]), default=None)
+    if smallest is None:
+        return None
+    of, start = smallest
+    is_in_all = all(contains(outer, far - start, of) for outer, far in found)
+    return smallest if is_in_all else None
+
+
+def _leads_to(around: tuple[Type, int], offset: int, value: Use) -> bool:
+    """Return True if a struct has a pointer at a place that can have a value."""
+    of, start = around
+    place = find(of, start + offset, _WORD).type
+    is_pointer = place is not None and place.kind is Kind.POINTER
+    return is_pointer and contains(place.target, value.offset, value.of)  # type: ignore[union-attr]
 
 
 def _named(variable: str, of: Type | None) -> Type | None:

@@ -6,11 +6,11 @@ from enum import Enum
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 
-from purebpf.dataflow.code import Access, Code, access_of
+from purebpf.dataflow.code import Access, Code, access_of, is_whole
 from purebpf.dataflow.flow import Flow
 from purebpf.dataflow.indexed import find_indexed
-from purebpf.dataflow.layout import PADDING, find, is_record, name_of
-from purebpf.dataflow.pointers import Pointer, State
+from purebpf.dataflow.layout import PADDING, SEVERAL, find, is_record, name_of
+from purebpf.dataflow.pointers import TASK_STACK, Pointer, State
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
@@ -23,6 +23,12 @@ _STRINGS = frozenset(
     )
 )  # fmt: skip
 _ENDS = {OpKind.MEMORY_SEG_RSI: Register.RSI, OpKind.MEMORY_ESRDI: Register.RDI}
+_FILLS = frozenset(
+    (
+        *(Mnemonic.STOSB, Mnemonic.STOSW, Mnemonic.STOSD, Mnemonic.STOSQ),
+        *(Mnemonic.MOVSB, Mnemonic.MOVSW, Mnemonic.MOVSD, Mnemonic.MOVSQ),
+    )
+)
 _STACK_WORDS = frozenset((Mnemonic.PUSH, Mnemonic.POP, Mnemonic.LEAVE, Mnemonic.RET))
 _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
 _INTERRUPTS_ON = (Mnemonic.STI, Mnemonic.POPF, Mnemonic.POPFQ)
@@ -45,6 +51,7 @@ class Unclaimed(Enum):
     UNKNOWN_INDEX = "an index leads to one of several arrays of its type"
     THREAD = "thread-local, or relative to a segment"
     STRING = "a string instruction"
+    USER = "memory of a program, which the kernel reads or writes"
     UNDECODED = "not an instruction of this function"
     UNREACHED = "no path leads to it"
 
@@ -95,11 +102,34 @@ def claim_before(flow: Flow, address: int) -> Claim | Unclaimed:
         return Unclaimed.ENTRY if number == 0 else Unclaimed.UNREACHED
     if any(_turns_interrupts_on(code, one) for one in before):
         return Unclaimed.INTERRUPTS_OFF
-    answers = [_claim_or_fused(flow, one) for one in before]
+    return _join([_claim_or_fused(flow, one) for one in before])
+
+
+def _join(answers: list[Claim | Unclaimed]) -> Claim | Unclaimed:
+    """Return the claim of a sample that may belong to any of several instructions.
+
+    An instruction without a memory operand does not wait for data, so that the sample is inferred
+    to belong to another one. If all others touch one type, it is known, and the member is not.
+    """
     first = answers[0]
     if all(_is_same(first, other) for other in answers[1:]):
         return first
-    return Unclaimed.SEVERAL_PATHS
+    claims = [one for one in answers if isinstance(one, Claim)]
+    rest = {one for one in answers if isinstance(one, Unclaimed)}
+    if not claims or not rest <= {Unclaimed.NO_OPERAND}:
+        return Unclaimed.SEVERAL_PATHS
+    first = claims[0]
+    if any(bare(one.type) is not bare(first.type) for one in claims):
+        return Unclaimed.SEVERAL_PATHS
+    is_inferred = bool(rest) or any(one.is_inferred for one in claims)
+    access = Access(
+        any(one.access.reads for one in claims),
+        any(one.access.writes for one in claims),
+        max(one.access.size for one in claims),
+    )
+    if any(one.member != first.member for one in claims):
+        first = first._replace(member=SEVERAL, offset=0, size=byte_size(first.type))
+    return first._replace(access=access, is_inferred=is_inferred)
 
 
 def _turns_interrupts_on(code: Code, number: int) -> bool:
@@ -160,30 +190,64 @@ def claim_at(flow: Flow, address: int) -> Claim | Unclaimed:
     instruction, state = flow.code.instructions[number], flow.before[number]
     if state is None:
         return Unclaimed.UNREACHED
-    reason = _untyped(instruction, state)
-    if reason is not None:
-        return reason
+    is_user = number in flow.code.opened
+    answer = _special(instruction, state)
+    if answer is None:
+        answer = _claim_operand(flow, instruction, state, is_user=is_user)
+    if is_user and answer in (Unclaimed.UNKNOWN_BASE, Unclaimed.STRING):
+        return Unclaimed.USER
+    return answer
+
+
+def _claim_operand(
+    flow: Flow, instruction: Instruction, state: State, *, is_user: bool
+) -> Claim | Unclaimed:
     access = access_of(instruction)
     if access is None:
         return Unclaimed.NO_OPERAND
     place = flow.place(instruction, state)
-    if place is None and _is_in_segment(instruction):
-        return Unclaimed.THREAD
     if place is None:
-        is_fixed = instruction.memory_base in (Register.RIP, Register.NONE)
-        base = state.get(instruction.memory_base)
-        is_stack = int(instruction.memory_base) == Register.RSP or (
-            base is not None and base.of is None
-        )
-        if is_fixed:
-            return Unclaimed.UNKNOWN_VARIABLE
-        return Unclaimed.STACK if is_stack else Unclaimed.UNKNOWN_BASE
+        claim = None if is_user else _claim_value(flow, instruction, state, access)
+        return claim or _unplaced(instruction, state)
     if place.of is None:
         variable = flow.scope.on_stack(instruction.ip, place.offset, state)
         if variable is None or not _has_members(variable[0]):
             return Unclaimed.STACK
         place = Pointer(*variable)
     return _resolve(place, access, follows_elements=flow.scope.follows_elements)
+
+
+def _unplaced(instruction: Instruction, state: State) -> Unclaimed:
+    """Return the reason for an operand that leads to an unknown place."""
+    if _is_in_segment(instruction):
+        return Unclaimed.THREAD
+    register = int(instruction.memory_base)
+    if register in (Register.RIP, Register.NONE):
+        return Unclaimed.UNKNOWN_VARIABLE
+    base = state.get(register)
+    is_stack = register == Register.RSP or (base is not None and base.of is None)
+    return Unclaimed.STACK if is_stack else Unclaimed.UNKNOWN_BASE
+
+
+def _claim_value(
+    flow: Flow, instruction: Instruction, state: State, access: Access
+) -> Claim | None:
+    """Return the pointer that an unknown place contains, as a bucket of a hash table does.
+
+    A load says it by the later use of its register, a store by the register that it stores.
+    """
+    value: Pointer | None = flow.value(instruction)
+    is_move = instruction.mnemonic in (Mnemonic.MOV, Mnemonic.XCHG)
+    if is_move and instruction.op0_kind == OpKind.MEMORY and is_whole(instruction.op1_register):
+        value = state.get(int(instruction.op1_register))
+    of = None if value is None else bare(value.of)
+    if of is None or value is None or not is_record(of) or not 0 <= value.offset < byte_size(of):
+        return None
+    if int(instruction.memory_base) == Register.RSP:
+        return None
+    pointer = Type(Kind.POINTER)
+    pointer.target = of
+    return Claim(pointer, name_of(pointer), "", 0, access.size, access, True)
 
 
 def _is_in_segment(instruction: Instruction) -> bool:
@@ -197,23 +261,47 @@ def _has_members(of: Type | None) -> bool:
     return is_record(stripped)
 
 
-def _untyped(instruction: Instruction, state: State) -> Unclaimed | None:
-    """Return the reason for an instruction whose operand has no type in any case."""
+def _special(instruction: Instruction, state: State) -> Claim | Unclaimed | None:
+    """Return the answer for invalid, stack and string instructions; None: it is another one."""
     if instruction.is_invalid:
         return Unclaimed.UNDECODED
     if instruction.mnemonic in _STACK_WORDS and instruction.op0_kind != OpKind.MEMORY:
         return Unclaimed.STACK
     kinds = {instruction.op_kind(number) for number in range(instruction.op_count)}
     if kinds & _STRINGS:
-        places = [state.get(_ENDS[kind]) for kind in kinds if kind in _ENDS]
-        is_stack = bool(places) and all(one is not None and one.of is None for one in places)
-        return Unclaimed.STACK if is_stack else Unclaimed.STRING
+        return _claim_string(
+            instruction,
+            state,
+            sorted((_ENDS[kind] for kind in kinds if kind in _ENDS), reverse=True),
+        )
     return None
+
+
+def _claim_string(instruction: Instruction, state: State, ends: list[int]) -> Claim | Unclaimed:
+    """Return the struct that a string instruction fills, copies or compares, if there is one."""
+    places = [state.get(end) for end in ends]
+    known = [one for one in places if one is not None and one.of is not None]
+    if places and not known and all(places):
+        return Unclaimed.STACK
+    first = known[0] if known else None
+    others = [one for one in places if one is not first]
+    is_sure = all(one is not None and one.of in (None, first and first.of) for one in others)
+    if first is None or not is_sure or not is_record(first.of) or not byte_size(first.of):
+        return Unclaimed.STRING
+    of = first.of
+    if not 0 <= first.offset < byte_size(of):
+        return Unclaimed.OUTSIDE
+    writes = places[0] is first and instruction.mnemonic in _FILLS
+    access = Access(not writes, writes, byte_size(of))
+    is_inferred = bool(first.moved) or first.by_use
+    return Claim(of, name_of(of), SEVERAL, 0, byte_size(of), access, is_inferred)
 
 
 def _resolve(place: Pointer, access: Access, *, follows_elements: bool) -> Claim | Unclaimed:
     of, offset = place.of, place.offset
     whole = byte_size(of)
+    if of is TASK_STACK:
+        return Unclaimed.STACK
     if not whole:
         stripped = bare(of)
         is_declared = stripped is not None and not stripped.is_complete

@@ -5,6 +5,7 @@ Needs iced-x86 (the extra `types`).
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from iced_x86 import (
@@ -103,6 +104,19 @@ class Code:
                 self.before[follower].append(number)
         for number in range(1, len(self.instructions)):
             self._cut_padding(number)
+
+    @cached_property
+    def opened(self) -> frozenset[int]:
+        """The numbers of instructions between STAC and CLAC, which may touch a program's memory."""
+        todo = [n for n, one in enumerate(self.instructions) if one.mnemonic == Mnemonic.STAC]
+        found = set(todo)
+        while todo:
+            number = todo.pop()
+            if self.instructions[number].mnemonic != Mnemonic.CLAC:
+                fresh = [one for one in self.next[number] if one not in found]
+                found.update(fresh)
+                todo += fresh
+        return frozenset(found)
 
     def is_padding(self, number: int) -> bool:
         """Return True for an instruction that fills the space before an aligned one."""

@@ -15,6 +15,7 @@ from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from purebpf.dataflow.code import (
     Code,
+    access_of,
     access_size,
     constant_of,
     displacement,
@@ -22,8 +23,8 @@ from purebpf.dataflow.code import (
     is_choice,
     is_whole,
 )
-from purebpf.dataflow.containers import contains
-from purebpf.dataflow.layout import is_record
+from purebpf.dataflow.containers import contains, fits
+from purebpf.dataflow.layout import is_record, overlaid
 from purebpf.dataflow.numbers import clears_byte, is_null, product
 from purebpf.dataflow.pointers import (
     NULL,
@@ -55,6 +56,9 @@ _BYTE = 8
 _ALIGNED = 1 << 24
 _FIXED = 0x400000
 """The lowest address of a variable in a program that is not position-independent."""
+_PAGES = ("page", "folio", "slab", "ptdesc")
+_BEHIND = 32
+"""Instructions behind a load that say which pointer of a union it was."""
 _ROUNDS = 64
 """Visits of an instruction, on average, until a function counts as too difficult."""
 _SLOT = -(1 << 32)
@@ -96,11 +100,19 @@ class Scope(Protocol):
     def computed(self, address: int, /) -> Pointer | None:
         """Return the pointer that the arithmetic which ends at an address makes; None: unknown."""
 
-    def around(self, pointer: Pointer, size: int, /) -> Pointer | None:
-        """Return a pointer outside its object as one into the struct around it; None: unknown."""
+    def around(
+        self, pointer: Pointer, size: int, value: Pointer | None = None, /
+    ) -> Pointer | None:
+        """Return a pointer outside its object as one into the struct around it; None: unknown.
 
-    def decoded(self, pointer: Pointer, bits: int, /) -> Pointer | None:
+        `value` is the pointer that the touched place contains, by its later use.
+        """
+
+    def decoded(self, pointer: Pointer | None, bits: int, /) -> Pointer | None:
         """Return the pointer that is left without its lowest bits, which said what it leads to."""
+
+    def cast(self, of: Type | None, offset: int, /) -> Pointer | None:
+        """Return the pointer in a member declared as `void *` or a number; None: unknown."""
 
     def is_offset_of_cpu(self, address: int, /) -> bool:
         """Return True for the variable that has the distance of a CPU's variables."""
@@ -225,6 +237,8 @@ class Flow:
         known = pointer if pointer is not None else other
         if known is None or known.of is None:
             return None
+        if known.is_per_cpu and scale == 1:  # the other register has the offset of a CPU
+            return known._replace(offset=known.offset + constant, is_per_cpu=False)
         step = scale * factor_of(state, index if pointer is not None else base)
         return move(known, constant, step)
 
@@ -245,7 +259,14 @@ class Flow:
             start = moved.offset - place.offset
             if is_inside(moved, size) and contains(used.of, start, place.of):
                 return moved
-        return self.scope.around(place, size) or place
+        return self.scope.around(place, size, self.value(instruction)) or place
+
+    def value(self, instruction: Instruction) -> Pointer | None:
+        """Return the pointer that a load leaves in its register, by its later use."""
+        is_load = instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind == OpKind.MEMORY
+        if not is_load or not is_whole(instruction.op0_register):
+            return None
+        return self.scope.used(instruction.next_ip).get(int(instruction.op0_register))
 
     def _on_this_cpu(self, instruction: Instruction, state: State) -> Pointer | None:
         """Return the place of an operand behind `gs:`: a variable, or one that a register names.
@@ -278,8 +299,46 @@ class Flow:
         if not self.scope.follows_elements and offset >= byte_size(of):
             return None
         found = find_in(of, offset, _WORD)
-        loaded = None if found is None else pointer_of(found)
+        if found is None and not self.scope.follows_elements:
+            loaded = self._overlaid(instruction, of, offset)
+        else:
+            loaded = pointer_of(found) or self.scope.cast(of, offset)
         return loaded._replace(by_use=True) if loaded is not None and place.by_use else loaded
+
+    def _overlaid(self, instruction: Instruction, of: Type | None, offset: int) -> Pointer | None:
+        """Return the one pointer of a union that fits what the code does with it next.
+
+        The structs that share the memory of a `struct page` are not members of its unions.
+        """
+        record = bare(of)
+        used = self.scope.used(instruction.next_ip).get(int(instruction.op0_register))
+        if record is None or record.name in _PAGES or used is not None:
+            return None
+        targets = {bare(one.target) for one in overlaid(of, offset)}
+        records = [one for one in targets if one is not None and is_record(one)]
+        if not records:
+            return None
+        touched = self._touched(instruction)
+        fitting = [one for one in records if all(fits(one, *access) for access in touched)]
+        return Pointer(fitting[0], 0, by_use=True) if touched and len(fitting) == 1 else None
+
+    def _touched(self, load: Instruction) -> list[tuple[int, int]]:
+        """Return the offsets and sizes that code right behind a load touches by its register."""
+        register, found = int(load.op0_register), []
+        number = self.code.index[load.ip]
+        for _ in range(_BEHIND):
+            followers = self.code.next[number]
+            if not followers:
+                break
+            number = followers[0]
+            one = self.code.instructions[number]
+            access = access_of(one) if int(one.memory_base) == register else None
+            if access is not None and int(one.memory_index) == Register.NONE:
+                found.append((displacement(one), access.size))
+            is_call = one.flow_control in _CALLS and register in _CALLER_SAVED
+            if register in self.code.written[number] or is_call:
+                break
+        return found
 
     def _step(self, number: int, state: State) -> State:
         """Return the state after an instruction."""
@@ -297,7 +356,7 @@ class Flow:
             after[full(instruction.op0_register)] = NULL
         elif clears_byte(instruction):
             known = held(state, full(instruction.op0_register))
-            value = self.scope.decoded(known, _BYTE) if known is not None else None
+            value = self.scope.decoded(known, _BYTE)
             if value is not None:
                 after[full(instruction.op0_register)] = value
         elif instruction.op0_kind == OpKind.REGISTER:
@@ -378,6 +437,10 @@ class Flow:
                 return other._replace(is_per_cpu=False)
             if other is not None and other.of is not None:
                 return move(other, 0, factor_of(state, instruction.op0_register))
+        if mnemonic == Mnemonic.ADD and kind == OpKind.MEMORY and known is None:
+            loaded = self._loaded(instruction, state)
+            if loaded is not None and loaded.of is not None:
+                return move(loaded, 0, factor_of(state, instruction.op0_register))
         return self.scope.computed(instruction.ip)
 
     def _is_offset_of_cpu(self, instruction: Instruction) -> bool:
@@ -403,7 +466,8 @@ class Flow:
         gets a place far below.
         """
         if known is None:
-            return None
+            is_byte = constant_of(instruction) == -(1 << _BYTE)
+            return self.scope.decoded(None, _BYTE) if is_byte else None
         if instruction.op1_kind == OpKind.REGISTER and instruction.op1_register in self._masks:
             return known
         mask = constant_of(instruction)
@@ -413,7 +477,10 @@ class Flow:
             return known._replace(offset=known.offset - _ALIGNED)
         if mask == -(1 << _BYTE):
             return self.scope.decoded(known, _BYTE)
-        return known if mask >= -_WORD and not known.offset % _WORD else None
+        is_inside = is_record(known.of) and 0 <= known.offset < byte_size(known.of)
+        if mask < -_WORD or not (is_inside or not known.offset % _WORD):
+            return None
+        return known._replace(offset=known.offset & mask)
 
     def _wrap(self, pointer: Pointer | None) -> Pointer | None:
         is_stepping = self.scope.follows_elements or (

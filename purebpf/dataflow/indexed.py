@@ -2,14 +2,14 @@
 
 The constant of an indexed operand need not lie in the array that it reads: compilers fold `i - 1`,
 and the steps of an unrolled loop, into it, and gcc -O0 puts the place of the array into the index.
-So a member is named only if no other array of its type can be meant.
+So a member is named only if no other array of its type can be meant; else only the struct is sure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from purebpf.dataflow.layout import Place, find
+from purebpf.dataflow.layout import SEVERAL, Place, find
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
@@ -40,7 +40,9 @@ class _Array(NamedTuple):
 def find_indexed(
     of: Type | None, offset: int, size: int, step: int, *, is_fixed: bool = False
 ) -> Place | None:
-    """Return the member that an access touches; None: it may be one of several.
+    """Return the member that an access touches; None: it is no element.
+
+    Of several arrays of such elements, the place is the whole object.
 
     Args:
         of: the type of the object.
@@ -64,7 +66,8 @@ def find_indexed(
         is_sure = size % whole == 0 and offset == 0 and not is_fixed
         return find(of, offset, size) if is_sure else None
     place = _in_record(of, offset, size, step)
-    is_start = place is not None and place.through_array and place.offset == offset
+    is_one = place is not None and place.path != SEVERAL
+    is_start = is_one and place is not None and place.through_array and place.offset == offset
     return place if is_start or not is_fixed else None
 
 
@@ -76,6 +79,8 @@ def _in_record(of: Type | None, offset: int, size: int, step: int) -> Place | No
     arrays = [array for array in _arrays(of, 0, _DEEPEST) if array.takes(size, step)]
     if len(arrays) == 1:
         return find(of, arrays[0].first, min(size, arrays[0].size))
+    if arrays:
+        return Place(SEVERAL, 0, byte_size(of), None, through_array=True, within=offset)
     place = find(of, offset, size)
     is_element = byte_size(of) % step == 0 and place.type is not None and place.size == size
     return place if not arrays and is_element and not place.within else None

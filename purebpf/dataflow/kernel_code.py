@@ -122,12 +122,17 @@ class KernelCode:
 
         None: several, or it has an index or a segment, or its register changed since.
         """
+        flow = self.flow(address)
+        found = None if flow is None else sampled_operand(flow, address, is_precise=is_precise)
+        if flow is None:
+            return None
+        return None if found is None else self._site(flow, *found, is_precise=is_precise)
+
+    def flow(self, address: int) -> Flow | None:
+        """Return the pointers of the function at an address; None: it cannot be followed."""
         span = self._function(address)
         flow = None if span is None else self._flow(span)
-        if flow is None or isinstance(flow, str):
-            return None
-        found = sampled_operand(flow, address, is_precise=is_precise)
-        return None if found is None else self._site(flow, *found, is_precise=is_precise)
+        return flow if isinstance(flow, Flow) else None
 
     @staticmethod
     def _site(flow: Flow, number: int, access: Access, *, is_precise: bool) -> Site | None:
@@ -151,9 +156,8 @@ class KernelCode:
 
         None: there is no call of a known function, or its argument is unknown.
         """
-        span = self._function(address - 1)
-        flow = None if span is None else self._flow(span)
-        if flow is None or isinstance(flow, str):
+        flow = self.flow(address - 1)
+        if flow is None:
             return None
         number = flow.code.index.get(flow.code.calls.get(address, 0))
         if number is None:
@@ -184,7 +188,8 @@ class KernelCode:
         code = Code(read, span.start, warns=True)
         own = self._own(span.name)
         functions = Functions(self._prototype, self._returns, self._thunk)
-        return Flow(code, KernelScope(self._types, code, own, functions, self._per_cpu))
+        scope = KernelScope(self._types, code, own, functions, self._per_cpu, name=span.name)
+        return Flow(code, scope)
 
     def _own(self, name: str) -> Prototype | None:
         """Return the prototype of a function; BTF has none for those in assembly language."""

@@ -10,10 +10,11 @@ from iced_x86 import Mnemonic, OpKind, Register
 
 from purebpf.dataflow.btf_types import BtfTypes, Prototype
 from purebpf.dataflow.code import Code
+from purebpf.dataflow.containers import Hints, Use
 from purebpf.dataflow.later_uses import ARGUMENTS, Functions, later_uses
-from purebpf.dataflow.layout import is_record
-from purebpf.dataflow.pointers import Pointer, State, pointer_of
-from purebpf.dataflow.types import Type, bare, byte_size
+from purebpf.dataflow.layout import find, is_record
+from purebpf.dataflow.pointers import TASK_STACK, Pointer, State, pointer_of
+from purebpf.dataflow.types import Kind, Type, bare, byte_size
 
 __all__ = ["KernelScope", "find_per_cpu"]
 
@@ -26,6 +27,12 @@ _HITS = 0.5
 """The least share of them that are the start of a variable; others are members, or no code."""
 _ENCODED = {("maple_enode", 8): "maple_node"}
 """Structs that are declared only, and the ones that their pointers lead to without some bits."""
+_COUNTER = Type(Kind.SCALAR, "percpu_ref (per CPU)", _WORD)
+"""The type behind `percpu_ref.percpu_count_ptr`, an `unsigned long` with flags."""
+_CASTS = {("sk_buff", "_skb_refdst"): "dst_entry", ("fib_table", "tb_data"): "trie"}
+"""The structs behind members that are declared as numbers, by struct and member."""
+_TREES = ("ma_state", "ma_wr_state", "maple_tree")
+_BITS = 8
 _PAGE_BITS, _PAGE_ENTRY_BITS = 12, 6
 _PAGE = 1 << _PAGE_BITS
 """The section is aligned to pages (include/asm-generic/vmlinux.lds.h, PERCPU_SECTION)."""
@@ -104,6 +111,7 @@ class KernelScope:
         own: the prototype of the function; None: unknown.
         functions: that it calls.
         per_cpu: the address of the section of per-CPU variables; None: unknown.
+        name: of the function.
     """
 
     follows_elements = unwinds = False
@@ -115,9 +123,16 @@ class KernelScope:
         own: Prototype | None,
         functions: Functions,
         per_cpu: int | None,
+        *,
+        name: str,
     ) -> None:
         self._types, self._functions, self._per_cpu = types, functions, per_cpu
         self._own = own
+        targets = [bare(one.of) for one in self.entered().values()]
+        self._structs = tuple({one for one in targets if one is not None and is_record(one)})
+        self._has_tree = any(one.name in _TREES for one in self._structs)
+        words = name.lstrip("_").split("_")
+        self._family = f"{words[0]}_" if len(words) > 1 else ""
         result = own.result if own is not None else None
         uses = later_uses(code, functions, result, types.holders)
         self._pages = _pages(code, types.struct("page"))
@@ -164,24 +179,53 @@ class KernelScope:
         """Return the pointer to the page of an address (`virt_to_page`)."""
         return self._pages.get(address)
 
-    def around(self, pointer: Pointer, size: int) -> Pointer | None:
+    def around(self, pointer: Pointer, size: int, value: Pointer | None = None) -> Pointer | None:
         """Return a pointer outside its object as one into the struct around it.
 
         None: several structs have such a member, and fit.
         """
         assert pointer.of is not None
-        found = self._types.around(pointer.of, pointer.offset, size)
+        use = None
+        if value is not None and value.of is not None and value.offset <= 0:
+            use = Use(value.of, -value.offset)
+        found = self._types.around(
+            pointer.of, pointer.offset, size, Hints(self._structs, self._family, use)
+        )
         if found is None:
             return None
         of, start = found
         return pointer._replace(of=of, offset=pointer.offset + start, by_use=True)
 
-    def decoded(self, pointer: Pointer, bits: int) -> Pointer | None:
-        """Return the pointer to a node of a maple tree without its type, the lowest byte."""
+    def decoded(self, pointer: Pointer | None, bits: int) -> Pointer | None:
+        """Return the pointer to a node of a maple tree without its type, the lowest byte.
+
+        The slots of nodes are `void *`; functions that have a tree take them from there.
+        """
+        if pointer is None:
+            node = self._types.struct("maple_node") if self._has_tree and bits == _BITS else None
+            return None if node is None else Pointer(node, 0, by_use=True)
         of = bare(pointer.of)
         struct = _ENCODED.get((of.name, bits)) if of is not None and not of.is_complete else None
         node = self._types.struct(struct) if struct is not None and not pointer.offset else None
         return None if node is None else Pointer(node, 0, by_use=pointer.by_use)
+
+    def cast(self, of: Type | None, offset: int) -> Pointer | None:
+        """Return the pointer in a member that is declared as `void *` or a number; None: unknown.
+
+        File systems keep their own struct in `super_block.s_fs_info`.
+        """
+        record = bare(of)
+        name, member = ("", "") if record is None else (record.name, find(of, offset, _WORD).path)
+        if member == "stack" and name == "task_struct":
+            return Pointer(TASK_STACK, 0)
+        if member.endswith("percpu_count_ptr"):
+            return Pointer(_COUNTER, 0, is_per_cpu=True)
+        if member == "s_fs_info" and name == "super_block" and self._family:
+            own = self._types.struct(f"{self._family}sb_info")
+            return None if own is None else Pointer(own, 0, by_use=True)
+        cast = _CASTS.get((name, member))
+        struct = None if cast is None else self._types.struct(cast)
+        return None if struct is None else Pointer(struct, 0, by_use=True)
 
     def is_offset_of_cpu(self, address: int) -> bool:
         """Return True for `this_cpu_off`, the distance of this CPU's variables."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from purebpf.dataflow.types import Kind, Member, Type, bare, byte_size, spell
 from purebpf.tuples import NamedTuple
 
-__all__ = ["OVERLAY", "PADDING", "SEVERAL", "Place", "find", "is_record", "name_of"]
+__all__ = ["OVERLAY", "PADDING", "SEVERAL", "Place", "find", "is_record", "name_of", "overlaid"]
 
 _DEEPEST = 32
+_EXTENTS = "extents"
 _WORD = 8
 SEVERAL = "(several members)"
 PADDING = "(padding)"
@@ -47,8 +50,19 @@ def find(of: Type | None, offset: int, size: int) -> Place:
         offset: of the access, in bytes; not negative.
         size: of the access, in bytes; 0: the address is taken.
     """
+    current = bare(of)
+    if current is None:
+        return _find(current, offset, size)
+    key = offset, size
+    place: Place | None = current.places.get(key)
+    if place is None:
+        place = current.places[key] = _find(current, offset, size)
+    return place
+
+
+def _find(current: Type | None, offset: int, size: int) -> Place:
     path, start, is_array = "", 0, False
-    current, left = bare(of), offset
+    left = offset
     for _ in range(_DEEPEST):
         if current is None:
             break
@@ -80,14 +94,9 @@ def _join(path: str, name: str) -> str:
 
 def _covering(record: Type, offset: int, size: int) -> tuple[str, int, Type | None] | str:
     """Return the member that contains an access, or words for a place that is not one member."""
-    members = [
-        member
-        for member in record.members
-        if member.offset <= offset < member.offset + max(_room(member.type), 1)
-    ]
-    whole = [
-        member for member in members if offset + size <= member.offset + max(_room(member.type), 1)
-    ]
+    covering = [(member, end) for start, end, member in _extents(record) if start <= offset < end]
+    members = [member for member, _ in covering]
+    whole = [member for member, end in covering if offset + size <= end]
     if len(whole) > 1 and any(_room(member.type) for member in whole):
         whole = [member for member in whole if _room(member.type)]  # no empty base, no tail
     if len(whole) == 1:
@@ -102,6 +111,35 @@ def _covering(record: Type, offset: int, size: int) -> tuple[str, int, Type | No
     if all(member.bits for member in whole):
         return "/".join(member.name for member in whole if member.name), offset, None
     return OVERLAY
+
+
+def _extents(record: Type) -> list[tuple[int, int, Member]]:
+    """Return the members of a record with their first byte, and the one behind them."""
+    extents: list[tuple[int, int, Member]] | None = record.places.get(_EXTENTS)
+    if extents is None:
+        extents = record.places[_EXTENTS] = [
+            (member.offset, member.offset + max(_room(member.type), 1), member)
+            for member in record.members
+        ]
+    return extents
+
+
+def overlaid(of: Type | None, offset: int) -> Iterator[Type]:
+    """Yield the types of all pointers at an offset: those of members that overlap, too."""
+    stripped = bare(of)
+    if stripped is None:
+        return
+    if stripped.kind is Kind.POINTER:
+        if not offset:
+            yield stripped
+    elif stripped.kind is Kind.ARRAY:
+        element = byte_size(stripped.target)
+        if element and offset < byte_size(stripped):
+            yield from overlaid(stripped.target, offset % element)
+    elif stripped.kind in (Kind.STRUCT, Kind.UNION):
+        for member in stripped.members:
+            if member.offset <= offset < member.offset + byte_size(member.type):
+                yield from overlaid(member.type, offset - member.offset)
 
 
 def _are_same(members: list[Member], offset: int, size: int) -> bool:

@@ -13,6 +13,7 @@ __all__ = [
     "ELEMENT",
     "NULL",
     "NUMBER",
+    "TASK_STACK",
     "Pointer",
     "State",
     "choose",
@@ -54,6 +55,9 @@ NULL = Pointer(Type(Kind.SCALAR), 0)
 
 NUMBER = Type(Kind.SCALAR)
 """The type behind `Pointer(NUMBER, 0, moved)`, a number: a multiple of `moved`."""
+
+TASK_STACK = Type(Kind.SCALAR, "stack of a task")
+"""The type behind `task_struct.stack`, a `void *`."""
 
 State = Mapping[int, Pointer]
 """Pointers by register (of iced_x86), and by keys of their own in slots of the stack."""

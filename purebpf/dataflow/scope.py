@@ -58,11 +58,14 @@ class DwarfScope:
     def computed(self, _address: int) -> None:
         """Return None: programs have no such arithmetic."""
 
-    def around(self, _pointer: Pointer, _size: int) -> None:
+    def around(self, _pointer: Pointer, _size: int, _value: Pointer | None = None) -> None:
         """Return None: declarations say the struct."""
 
-    def decoded(self, _pointer: Pointer, _bits: int) -> None:
+    def decoded(self, _pointer: Pointer | None, _bits: int) -> None:
         """Return None: it is not known what the bits of a program's pointers say."""
+
+    def cast(self, _of: Type | None, _offset: int) -> None:
+        """Return None: declarations say the type."""
 
     def is_offset_of_cpu(self, _address: int) -> bool:
         """Return False: programs have no per-CPU variables."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
+from typing import Any
 
 from purebpf.tuples import NamedTuple
 
@@ -54,10 +55,11 @@ class Type:
         count: the number of elements of an array; 0: unknown.
         members: the members of a struct or union, by offset.
         is_complete: False for a struct that is only declared.
+        places: answers of `purebpf.dataflow.layout`, which sets and reads them.
     """
 
     __slots__ = ("_fill", "_members", "_target", "count", "encoding", "is_complete", "kind", "name",
-                 "qualifier", "size")  # fmt: skip
+                 "places", "qualifier", "size")  # fmt: skip
 
     def __init__(
         self,
@@ -73,6 +75,7 @@ class Type:
         self._target: Type | None = None
         self._members: tuple[Member, ...] = ()
         self._fill = fill
+        self.places: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
         return f"<{self.kind.name.lower()} {self.name or '(unnamed)'}, {self.size} bytes>"
@@ -102,6 +105,7 @@ class Type:
     @members.setter
     def members(self, members: tuple[Member, ...]) -> None:
         self._members = members
+        self.places.clear()
 
 
 def bare(of: Type | None) -> Type | None:

@@ -28,6 +28,7 @@ __all__ = [
     "Btf",
     "essential_name",
     "ids_of",
+    "member_places",
     "starts",
     "with_distinct_names",
     "with_starts",
@@ -438,6 +439,18 @@ def ids_of(btf: Btf, kind: Kind) -> Iterator[int]:
             yield type_id
 
 
+def member_places(btf: Btf, type_id: int) -> Iterator[tuple[int, int]]:
+    """The types of a struct's members, and their places in bits, without their names."""
+    owner, at = btf._locate(type_id)
+    words = owner._words
+    info = words[at + 1]
+    mask = _OFFSET if info >> 31 else _WHOLE
+    for start in range(at + 3, at + 3 + 3 * (info & 0xFFFF), 3):
+        yield words[start + 1], words[start + 2] & mask
+
+
+_OFFSET, _WHOLE = 0xFFFFFF, 0xFFFFFFFF
+"""The bits of a member's place; the others are the width of a bit field, if there are some."""
 _MODIFIERS = frozenset(map(int, MODIFIERS))
 _OF_MEMBERS = frozenset({Kind.STRUCT, Kind.UNION, Kind.DATASEC})
 _SIZED = (types.Int, types.Enum, types.Enum64, types.Float)

@@ -4,6 +4,9 @@
 	.globl only_holder, several_holders, behind, of_page, on_frame, masked, in_tree, numbers
 	.globl __raw_callee_save___pv_queued_spin_unlock, by_accesses
 	.globl sites, indexed
+	.globl filled, of_other_cpu, added, pair_find, takes_node, has_other, passes_inode
+	.globl bucket, stores, end_of_stack, get_ref, demo_fill, fill, routed, overlaid
+	.globl overlaid_twice, of_program, walks, inside, paths
 	.globl __x86_indirect_thunk_rax, __x86_return_thunk, open_box, wait_for
 	.text
 probe:				# (struct file *)
@@ -334,4 +337,125 @@ indexed:			# (struct table *), 40 bytes with two arrays of numbers
 	imulq	$24, %rsi, %rax
 	movq	(%rdi,%rax), %rdx	# unknown: no element, and one of two arrays
 	movq	(%rdi,%rsi,8), %rdx	# one of two arrays
+	ret
+	.p2align 4
+filled:				# (struct inode *)
+	movl	$4, %ecx
+	rep stosq		# an inode
+	movq	%rdx, %rdi
+	rep movsb		# between unknown places
+	ret
+	.p2align 4
+of_other_cpu:			# no prototype
+	movq	$0xffffffff81000010, %rdx
+	movl	4(%rdi,%rdx), %eax	# queue.length of the CPU whose offset %rdi has
+	ret
+	.p2align 4
+added:				# (struct cache *)
+	shlq	$3, %rsi
+	addq	(%rdi), %rsi	# cache.part[i]
+	movl	4(%rsi), %eax	# queue.length
+	ret
+	.p2align 4
+pair_find:			# (struct node *), of the part of the kernel that has a pair_item
+	movq	16(%rdi), %rax	# pair_item.key
+	ret
+	.p2align 4
+takes_node:			# (struct node *)
+	movq	16(%rdi), %rax	# in one of several structs
+	ret
+	.p2align 4
+has_other:			# (struct node *, struct other_item *)
+	movq	16(%rdi), %rax	# other_item.left
+	ret
+	.p2align 4
+passes_inode:			# (struct node *)
+	movq	16(%rdi), %rdi	# third_item.inode: only a third_item has one there
+	jmp	tail
+	.p2align 4
+bucket:				# no prototype
+	movq	(%rsi,%rcx,8), %rdi	# a place that contains a struct inode *
+	movl	(%rdx), %eax	# unknown
+	jmp	tail
+	.p2align 4
+stores:				# (struct inode *)
+	movq	%rdi, (%rsi,%rcx,8)	# a place that contains a struct inode *
+	movl	%edi, (%rdx)	# a part of the pointer
+	ret
+	.p2align 4
+end_of_stack:			# (struct task_struct *)
+	movq	8(%rdi), %rax	# task_struct.stack
+	cmpq	$0x57ac6e9d, (%rax)	# on this stack
+	ret
+	.p2align 4
+get_ref:			# (struct percpu_ref *)
+	movq	(%rdi), %rax	# percpu_ref.percpu_count_ptr
+	incq	%gs:(%rax)	# the counter of this CPU
+	ret
+	.p2align 4
+demo_fill:			# (struct super_block *), of a file system
+	movq	8(%rdi), %rax	# super_block.s_fs_info
+	movq	8(%rax), %rax	# demo_sb_info.blocks
+	ret
+	.p2align 4
+fill:				# (struct super_block *)
+	movq	8(%rdi), %rax	# super_block.s_fs_info
+	movq	8(%rax), %rax	# unknown
+	ret
+	.p2align 4
+routed:				# (struct sk_buff *)
+	movq	8(%rdi), %rax	# sk_buff._skb_refdst
+	andq	$-2, %rax
+	movq	8(%rax), %rax	# dst_entry.ops
+	ret
+	.p2align 4
+overlaid:			# (struct sk_buff *)
+	movq	(%rdi), %rax	# a struct small *, or a struct large *
+	movq	8(%rax), %rax	# large.two
+	ret
+	.p2align 4
+overlaid_twice:			# (struct sk_buff *)
+	movq	(%rdi), %rax	# a struct small *, or a struct large *
+	movq	(%rax), %rax	# both have a member there
+	ret
+	.p2align 4
+of_program:			# no prototype
+	stac
+	movq	(%rdi), %rax	# memory of a program
+	clac
+	movq	(%rdi), %rax	# unknown
+	ret
+	.p2align 4
+walks:				# (struct ma_state *)
+	andq	$-256, %rsi
+	movq	8(%rsi), %rax	# maple_node.slot
+	andq	$-16, %rdx
+	movq	8(%rdx), %rax	# unknown
+	ret
+	.p2align 4
+inside:				# (struct inode *)
+	leaq	4(%rdi), %rax
+	andq	$-8, %rax
+	movl	(%rax), %ecx	# inode.flags
+	leaq	12(%rdi), %rax
+	andq	$-8, %rax
+	movl	(%rax), %ecx	# inode.size
+	ret
+	.p2align 4
+paths:				# (struct inode *)
+	je	1f
+	movq	8(%rdi), %rax	# inode.size
+1:	nop
+	cmpl	$0, (%rdi)	# inode.flags
+	je	2f
+	movl	4(%rdi), %eax	# inode.mode
+2:	nop
+	cmpl	$0, (%rdi)	# inode.flags
+	je	3f
+	movl	(%rsi), %eax	# unknown
+3:	nop
+	cmpl	$0, (%rdi)	# inode.flags
+	je	4f
+	movl	8(%rsp), %eax	# on the stack
+4:	nop
 	ret

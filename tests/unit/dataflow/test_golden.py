@@ -16,6 +16,7 @@ pytest.importorskip("iced_x86", reason="the extra purebpf[types] is not installe
 
 from purebpf.dataflow.claims import Claim, Unclaimed, claim_at  # noqa: E402
 from purebpf.dataflow.flow import Flow  # noqa: E402
+from purebpf.dataflow.layout import SEVERAL  # noqa: E402
 from purebpf.dataflow.program import NoDebugInfoError, Program  # noqa: E402
 
 pytestmark = pytest.mark.needs("gcc")
@@ -105,6 +106,8 @@ def test_every_claim_is_right(golden: tuple[Program, dict[str, int]]) -> None:
     for name, allowed in MEMBERS.items():
         claims = claims_of(flow_of(program, functions[name]))
         found = {f"{one.name}.{one.member}" for one in claims if isinstance(one, Claim)}
+        structs = {member.partition(".")[0] for member in allowed}
+        allowed = allowed | {f"{struct}.{SEVERAL}" for struct in structs}  # an index of gcc -O0
         assert found <= allowed, f"{name}: {found - allowed}"
         if name in SEEN:
             assert SEEN[name] in found, f"{name}: {set(claims)}"

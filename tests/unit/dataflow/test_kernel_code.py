@@ -56,7 +56,8 @@ def kernel_types() -> Btf:
     b.struct("box", [("id", u64), ("sem", sem), ("queue", queue), ("left", u64), ("key", u64)])
     b.struct("pair", [("id", u64), ("one", sem), ("two", sem), ("key", u64)])
     b.struct("double", [("at", u64), ("first", sem), ("second", sem), ("left", u64)])
-    b.func("per_cpu_member", b.func_proto(0, [("cache", b.ptr(cache))]))
+    for function in ("per_cpu_member", "added"):
+        b.func(function, b.func_proto(0, [("cache", b.ptr(cache))]))
     for function in ("nothing", "chosen", "calls"):
         b.func(function, b.func_proto(0, [("file", b.ptr(file))]))
     b.func("same", b.func_proto(0, [("twice", b.ptr(twice))]))
@@ -76,6 +77,7 @@ def kernel_types() -> Btf:
         b.func(function, b.func_proto(0, [("sem", b.ptr(sem))]))
     for function in ("on_frame", "masked"):
         b.func(function, b.func_proto(0, [("inode", inode_pointer)]))
+    _add_casts(b, u64, inode_pointer)
     two = b.array(u64, 2)
     table = b.struct("table", [("key", u64), ("left", two), ("right", two)])
     b.func("indexed", b.func_proto(0, [("table", b.ptr(table))]))
@@ -93,6 +95,37 @@ def kernel_types() -> Btf:
         size=24,
     )
     return b.btf()
+
+
+def _add_casts(b: BtfBuilder, u64: int, inode: int) -> None:
+    """Add structs around one member, and members that hide a pointer."""
+    node = b.struct("node", [("prev", u64), ("next", u64)])
+    b.struct("pair_item", [("id", u64), ("node", node), ("key", u64)])
+    other = b.struct("other_item", [("id", u64), ("node", node), ("left", u64)])
+    b.struct("third_item", [("id", u64), ("node", node), ("inode", inode)])
+    for function in ("pair_find", "takes_node", "passes_inode"):
+        b.func(function, b.func_proto(0, [("node", b.ptr(node))]))
+    b.func("has_other", b.func_proto(0, [("node", b.ptr(node)), ("item", b.ptr(other))]))
+    b.func("stores", b.func_proto(0, [("inode", inode)]))
+    stack = b.struct("task_struct", [("id", u64), ("stack", b.ptr(0))])
+    b.func("end_of_stack", b.func_proto(0, [("task", b.ptr(stack))]))
+    ref = b.struct("percpu_ref", [("percpu_count_ptr", u64)])
+    b.func("get_ref", b.func_proto(0, [("ref", b.ptr(ref))]))
+    b.struct("demo_sb_info", [("id", u64), ("blocks", u64)])
+    block = b.struct("super_block", [("id", u64), ("s_fs_info", b.ptr(0))])
+    for function in ("demo_fill", "fill"):
+        b.func(function, b.func_proto(0, [("block", b.ptr(block))]))
+    b.struct("dst_entry", [("dev", u64), ("ops", u64)])
+    small = b.struct("small", [("one", u64)])
+    large = b.struct("large", [("one", u64), ("two", u64)])
+    either = b.union("", [("small", b.ptr(small)), ("large", b.ptr(large))])
+    packet = b.struct("sk_buff", [("", either), ("_skb_refdst", u64)])
+    for function in ("routed", "overlaid", "overlaid_twice"):
+        b.func(function, b.func_proto(0, [("packet", b.ptr(packet))]))
+    state = b.struct("ma_state", [("node", u64)])
+    b.func("walks", b.func_proto(0, [("state", b.ptr(state))]))
+    for function in ("filled", "inside", "paths"):
+        b.func(function, b.func_proto(0, [("inode", inode)]))
 
 
 class Kernel:
@@ -197,21 +230,61 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
         ("by_members", [("box.key", True)]),
         ("clash", ["UNKNOWN_BASE"]),
         ("realigned", [("inode.mode", False)]),
-        ("indexed", [*[("table.key", True)] * 4, *["UNKNOWN_INDEX"] * 2]),
+        (
+            "indexed",
+            [*[("table.key", True)] * 4, "UNKNOWN_INDEX", ("table.(several members)", True)],
+        ),
         ("only_holder", [("label.weight", True), "OUTSIDE"]),
         ("several_holders", ["OUTSIDE"]),
         ("behind", [("inode.mode", True)]),
         ("of_page", ["UNKNOWN_VARIABLE", ("page.head", True), "UNKNOWN_VARIABLE", "UNKNOWN_BASE"]),
-        ("on_frame", ["STRING"]),
+        ("on_frame", [("inode.(several members)", False)]),
         ("masked", [("inode.mode", False), "UNKNOWN_BASE"]),
         ("in_tree", [("maple_node.slot", False), ("maple_node.slot", False), "INCOMPLETE"]),
         ("numbers", [("unsigned long.", True)]),
         ("__raw_callee_save___pv_queued_spin_unlock", [("qspinlock.locked", False)]),
         ("by_accesses", [("deep.inode", True), ("deep.left", True)]),
+        ("filled", [("inode.(several members)", False), "STRING"]),
+        ("of_other_cpu", [("queue.length", False)]),
+        ("added", [("cache.part", False), ("queue.length", True)]),
+        ("pair_find", [("pair_item.key", True)]),
+        ("takes_node", ["OUTSIDE"]),
+        ("has_other", [("other_item.left", True)]),
+        ("passes_inode", [("third_item.inode", True)]),
+        ("bucket", [("inode *.", True), "UNKNOWN_BASE"]),
+        ("stores", [("inode *.", True), "UNKNOWN_BASE"]),
+        ("end_of_stack", [("task_struct.stack", False)]),
+        (
+            "get_ref",
+            [("percpu_ref.percpu_count_ptr", False), ("percpu_ref (per CPU).", False)],
+        ),
+        ("demo_fill", [("super_block.s_fs_info", False), ("demo_sb_info.blocks", True)]),
+        ("fill", [("super_block.s_fs_info", False), "UNKNOWN_BASE"]),
+        ("routed", [("sk_buff._skb_refdst", False), ("dst_entry.ops", True)]),
+        ("overlaid", [("sk_buff.(union)", False), ("large.two", True)]),
+        ("overlaid_twice", [("sk_buff.(union)", False), "UNKNOWN_BASE"]),
+        ("of_program", ["USER", "UNKNOWN_BASE"]),
+        ("walks", [("maple_node.slot", True), "UNKNOWN_BASE"]),
+        ("inside", [("inode.flags", False), ("inode.size", False)]),
     ],
 )  # fmt: skip
 def test_members_are_those_of_the_source(kernel: Kernel, function: str, claims: object) -> None:
     assert kernel.claims(function) == claims
+
+
+def test_a_sample_behind_several_paths_has_the_type_on_which_they_agree(kernel: Kernel) -> None:
+    start = next(a for a, name in kernel.names.items() if name == "paths")
+    flow = kernel.kernel.flow(start)
+    assert flow is not None
+    nops = [one.ip for one in flow.code.instructions if str(one) == "nop"]
+    answers = [kernel.kernel.claim(at, is_precise=False)[1] for at in nops]
+    waits, members, types, stack = answers
+    assert isinstance(waits, Claim)  # one path touches no memory
+    assert (waits.name, waits.member, waits.is_inferred) == ("inode", "size", True)
+    assert isinstance(members, Claim)
+    assert (members.name, members.member) == ("inode", "(several members)")
+    assert (members.offset, members.size, members.is_inferred) == (0, 32, False)
+    assert types is stack is Unclaimed.SEVERAL_PATHS
 
 
 def test_a_sample_behind_sti_was_taken_late(kernel: Kernel) -> None:
