@@ -387,7 +387,11 @@ def _with_workers(evidence: Evidence, servers: Iterable[int]) -> set[int]:
     return servers | {
         process.pid
         for process in evidence.facts.processes
-        if process.ppid in servers and evidence.family(process.pid) == evidence.family(process.ppid)
+        if process.ppid in servers
+        and (
+            evidence.family(process.pid) == evidence.family(process.ppid)
+            or evidence.connections.have_a_socket(process.pid, process.ppid)
+        )
     }
 
 

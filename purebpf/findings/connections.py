@@ -136,6 +136,16 @@ class Connections:
             return Side.CLIENT
         return Side.UNKNOWN
 
+    def have_a_socket(self, pid: int, other: int) -> bool:
+        """Return True if a unix socket connects two processes, with or without a name."""
+        ends = self._unix_inodes(other)
+        return any(self._facts.unix_peers.get(inode, 0) in ends for inode in self._unix_inodes(pid))
+
+    def _unix_inodes(self, pid: int) -> set[int]:
+        links = self._facts.descriptors.get(pid, {}).values()
+        inodes = {int(link[len("socket:[") : -1]) for link in links if link.startswith("socket:[")}
+        return inodes & self._facts.unix_peers.keys()
+
     def has_clients(self, pids: Iterable[int]) -> bool:
         """Return True if somebody may wait for these processes: by a connection or a pipe.
 

@@ -35,6 +35,7 @@ _PURPOSES = {
     "result": " for a result",
     "barrier": " at a barrier for the slowest of them",
 }
+_AT_WORK = " in the middle of work"
 _LOOP = "uv_run"
 _WAITS_ITSELF = compile_later(r"uv_run|futex|pthread|uv_(cond|sem)|WaitSync")
 _WAKERS = {"barrier": "the last to come"}
@@ -137,9 +138,20 @@ def _nested_loop(evidence: Evidence, stays: list[Stay], stay: Stay) -> tuple[str
 
 def _sleep(evidence: Evidence, stays: list[Stay], stay: Stay) -> tuple[str, tuple[str, ...]]:
     each, path = share(evidence.rate(stays), threads_of(stays)), way_to(evidence, stay)
+    called = _called(stay)
     text = f"{evidence.spell(stay.own)} sleeps {each} of the time"
-    text += " and blocks the event loop" if is_in_loop(stay) else " in the middle of work"
+    text += f" in {evidence.spell(called)} of a library, which tries again" if called else ""
+    text += " and blocks the event loop" if is_in_loop(stay) else "" if called else _AT_WORK
+    if called:
+        return text, (_shared_file(evidence, chief(stays)), f"by {path}" if " > " in path else "")
     return text, (f"by {path}" if " > " in path else f"{sum(one.times for one in stays)} times",)
+
+
+def _called(stay: Stay) -> StackFrame | None:
+    """The function of a library in Python that an own function called, and that sleeps."""
+    inside = stay.user[: stay.user.index(stay.own)] if stay.own in stay.user else ()
+    first = next((frame for frame in inside if frame.kind == "python"), None)
+    return first if first is not None and "/site-packages/" in first.module else None
 
 
 def _nap(evidence: Evidence, stays: list[Stay], stay: Stay) -> tuple[str, tuple[str, ...]]:

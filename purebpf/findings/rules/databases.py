@@ -6,8 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, threads_of
+from purebpf.findings.facts import Process
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_own
+from purebpf.findings.words import describe_activity
 from purebpf.late_pattern import compile_later
 
 __all__ = ["repeated_snapshots", "waiting_backends"]
@@ -38,8 +40,9 @@ def waiting_backends(evidence: Evidence) -> Iterator[Finding]:
     title = next((t for p in waiting for t in p.titles if t.endswith(" waiting")), "")
     doing = title.removeprefix(_PREFIX) or "a query"
     if idle:
+        idle.sort(key=lambda process: -_idle_share(process))
         names = ", ".join(evidence.name(process.pid) for process in idle[:3])
-        suspect = f"idle in transaction, so it may hold the lock: {names}"
+        suspect = f"idle in transaction: {names}{_client(evidence, idle[0].pid)}"
     else:
         suspect = "pg_blocking_pids() names the holder"
     yield Finding(
@@ -47,11 +50,36 @@ def waiting_backends(evidence: Evidence) -> Iterator[Finding]:
         evidence.process(pids[0]).comm,
         (*pids, *(process.pid for process in titled if process.pid not in pids)),
         cost,
-        f"{max(len(waiting), threads_of(stays))} backends wait for a lock of a row or table "
+        f"{_count(max(len(waiting), threads_of(stays)))} for a lock of a row or table "
         f"(ProcSleep): {doing}",
         (suspect,),
         ("offcpu", "-p", str(pids[0])),
     )
+
+
+def _count(backends: int) -> str:
+    return f"{backends} backends wait" if backends > 1 else "1 backend waits"
+
+
+def _idle_share(process: Process) -> float:
+    """The part of the readings in which a session was idle in a transaction."""
+    idle = sum(times for title, times in process.titles.items() if "idle in transaction" in title)
+    return idle / sum(process.titles.values())
+
+
+def _client(evidence: Evidence, backend: int) -> str:
+    """A clause about the program whose session a backend serves, and what it does meanwhile."""
+    ends = evidence.connections.ends_of(backend)
+    clients = [pid for end in ends for pid in evidence.connections.readers_of(end)]
+    if not clients:
+        return ""
+    does = [
+        stay
+        for stay in evidence.by_process.get(clients[0], ())
+        if stay.own is not None and stay.kind != "queue"
+    ]
+    activity = describe_activity(evidence, does)
+    return f" for {evidence.name(clients[0])}" + (f", which {activity}" if activity else "")
 
 
 def repeated_snapshots(evidence: Evidence) -> Iterator[Finding]:

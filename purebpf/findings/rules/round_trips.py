@@ -17,6 +17,8 @@ __all__ = ["round_trips"]
 _LEAST = 0.15
 _RATE, _SLOW_S = 200.0, 0.03
 """Questions a second; answers that take longer are slow ones."""
+_COSTLY, _RATE_OF_COSTLY = 0.5, 50.0
+"""Seconds a second, and questions a second where the answers take so long."""
 _CALLS_S = 3e-5
 """The time of the calls that one question takes beside its wait: an answer may be there at once."""
 _A_REQUEST = 20.0
@@ -65,7 +67,8 @@ def _with_peer(evidence: Evidence, one: WaitSum) -> WaitSum:
 def _chatty(evidence: Evidence, peer: str, sums: list[WaitSum], requests: int) -> Finding | None:
     times, seconds = sum(one.times for one in sums), sum(one.seconds for one in sums)
     cost, rate = (seconds + _CALLS_S * times) / evidence.elapsed_s, times / evidence.elapsed_s
-    is_chatty = cost >= _LEAST and rate >= _RATE and seconds < _SLOW_S * times
+    is_costly = bool(requests) and cost >= _COSTLY and rate >= _RATE_OF_COSTLY
+    is_chatty = cost >= _LEAST and (rate >= _RATE or is_costly) and seconds < _SLOW_S * times
     if not is_chatty or times < _A_REQUEST * requests:
         return None
     if not requests and (rate < _RATE_OF_SCRIPTS or not _are_scripts(evidence, sums)):

@@ -119,3 +119,28 @@ def test_a_client_that_asks_in_two_functions_is_told_once() -> None:
     (finding,) = find(measured)
     (loss,) = finding.lost_by
     assert (loss.pid, round(loss.cost, 1)) == (5, 0.9)
+
+
+def handing_over(peers: dict[int, int]) -> Facts:
+    """A client that waits for a server, whose child computes what it is told through a socket."""
+    ask = waiting(5, 5, "recvfrom", own("ask"), FRAMEWORK, argument=3)
+    hash_ = running(9, 9, own("hash_secret", 4, "/srv/login/hasher.py"), seconds=9.0)
+    client = Endpoint("socket", "inet", "127.0.0.1", 8080, 40000, 5)
+    return facts(ask, hash_)._replace(
+        processes=(
+            Process(5, 1, "client", "/srv/client"),
+            Process(7, 1, "login", PYTHON, "python3 login.py"),
+            Process(9, 7, "login", PYTHON, "python3 hasher.py"),
+        ),
+        waits=(WaitSum(5, 5, "recvfrom", 3, 3, 0, client, 9.0, 30, 0.3),),
+        sockets=(Socket(55, "tcp", "127.0.0.1", 8080, "", 0, 10),),
+        descriptors={7: {4: "socket:[55]", 9: "socket:[31]"}, 9: {8: "socket:[32]"}},
+        unix_peers=peers,
+    )
+
+
+def test_a_client_is_lost_to_the_child_that_its_server_gives_the_work_to() -> None:
+    (finding,) = find(handing_over({31: 32, 32: 31}))
+    assert (finding.kind, finding.pid) == ("cpu", 9)
+    assert [loss.pid for loss in finding.lost_by] == [5]
+    assert {one.pid: one.lost_by for one in find(handing_over({}))}[9] == ()

@@ -18,6 +18,7 @@ from purebpf.findings.facts import (
     Process,
     SignalCount,
     Socket,
+    StackFrame,
     Start,
     ThreadTime,
     Unanswered,
@@ -462,6 +463,48 @@ def test_backends_that_wait_name_the_idle_transaction() -> None:
     assert "UPDATE waiting" in finding.text
     assert "postgres (8)" in said(finding)
     assert kinds(Facts(10.0, 2, processes=(idle,))) == []
+
+
+def test_the_client_of_the_idle_transaction_is_named_with_what_it_waits_for() -> None:
+    waits = Process(7, 1, "postgres", titles={"postgres: shop db UPDATE waiting": 9})
+    often = {"postgres: shop db idle in transaction": 9}
+    seldom = {"postgres: shop db idle in transaction": 1, "postgres: shop db SELECT": 8}
+    backends = (Process(6, 1, "postgres", titles=seldom), Process(8, 1, "postgres", titles=often))
+    sleep = waiting(9, 9, "clock_nanosleep", own("charge", 4), own("settle", 9))
+    measured = facts(sleep)._replace(
+        processes=(waits, *backends, Process(9, 1, "worker", PYTHON)),
+        sockets=(
+            Socket(61, "tcp", "127.0.0.1", 5432, "127.0.0.1", 40000, 1),
+            Socket(62, "tcp", "127.0.0.1", 40000, "127.0.0.1", 5432, 1),
+        ),
+        descriptors={8: {9: "socket:[61]"}, 9: {3: "socket:[62]"}},
+    )
+    finding = next(one for one in find(measured) if one.kind == "db-lock")
+    assert finding.text.startswith("1 backend waits for a lock of a row or table")
+    assert finding.evidence[0] == (
+        "idle in transaction: postgres (8), postgres (6) for worker (9), which sleeps in "
+        "charge (app.py:4) (100 % of that time)"
+    )
+
+
+def test_sleeps_in_a_library_are_told_with_its_function_and_the_file() -> None:
+    flask = library("Flask.dispatch", "/v/lib/python3.11/site-packages/flask/app.py")
+    retry = library("Database.execute", "/v/lib/python3.11/site-packages/peewee.py")
+
+    def sleeping(*inside: StackFrame) -> Facts:
+        sleep = waiting(7, 7, "clock_nanosleep", *inside, own("add_visit", 4), flask)
+        links = {7: {5: "/srv/visits.db"}, 9: {4: "/srv/visits.db"}}
+        measured = facts(sleep)._replace(descriptors=links)
+        return measured._replace(processes=(*measured.processes, Process(9, 1, "report")))
+
+    finding = only(sleeping(native("usleep"), retry))
+    assert finding.text == (
+        "add_visit (app.py:4) sleeps 90 % of the time in Database.execute (peewee.py:5) of a "
+        "library, which tries again"
+    )
+    assert finding.evidence[0] == "/srv/visits.db is also open in report (9)"
+    plain = only(sleeping(native("usleep")))
+    assert plain.text == "add_visit (app.py:4) sleeps 90 % of the time in the middle of work"
 
 
 def test_a_write_with_o_sync_waits_for_the_disk() -> None:

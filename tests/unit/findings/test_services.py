@@ -72,6 +72,12 @@ def test_a_question_for_each_row() -> None:
     assert "by price_list (app.py:17); 900 round trips a second, 0.4 ms each" in text
 
 
+def test_slow_questions_are_fewer() -> None:
+    text = said(find(asking(times=700, requests=7, seconds=6.0)), "round-trips")
+    assert "asks redis-server at 127.0.0.1:6401 100 times for one request" in text
+    assert said(find(asking(times=400, requests=7, seconds=6.0)), "round-trips") == ""
+
+
 @pytest.mark.parametrize(
     "well",
     [
