@@ -70,6 +70,9 @@ _MANY_HELD = 1.7
 _FOR_PAGES = 0.5
 _LEAST_LOSS = 0.05
 _DIGITS = re.compile(r"\d+")
+_TOLD = frozenset({"pipe-read", "pipe-write", "sleep", "fsync", "disk", "file-lock", "child"})
+_MOSTLY = 0.7
+"""The part of the time that one wait lasts which a server does nothing else in."""
 _MOSTLY_STOPPED = 0.15
 """Seconds a second that a CPU limit costs: as much as in 30 % of its periods."""
 _VICTIMS, _NAMED = 2, 3
@@ -325,7 +328,7 @@ def _without_finding(evidence: Evidence, client: Finding, servers: set[int]) -> 
 
     A client that serves others is in the middle: its owner looks at its side first.
     """
-    stays = _meanwhile(evidence, servers)
+    stays = _meanwhile(evidence, servers) or _first_threads(evidence, servers)
     activity = describe_activity(evidence, stays)
     waiting = _waiting_threads(evidence, servers)
     if not activity and waiting:
@@ -378,6 +381,16 @@ def _meanwhile(evidence: Evidence, servers: set[int]) -> list[Stay]:
         for pid in servers
         for stay in evidence.by_process.get(pid, ())
         if stay.own is not None and stay.kind not in _REQUESTS and stay.side is not Side.SERVER
+    ]
+
+
+def _first_threads(evidence: Evidence, servers: set[int]) -> list[Stay]:
+    """Waits of servers' first threads whose function is not known, but what they wait for."""
+    return [
+        stay
+        for pid in servers
+        for stay in evidence.by_thread.get(pid, ())
+        if stay.kind in _TOLD and stay.seconds > _MOSTLY * evidence.elapsed_s
     ]
 
 

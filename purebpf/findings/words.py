@@ -140,6 +140,8 @@ def describe_wait(stay: Stay) -> str:
         return "runs fsync"
     if stay.kind == "sock-read" and stay.side is Side.SERVER:
         return "waits for a client to send its request"
+    if stay.kind == "pipe-read" and "fifo_open" in stay.kernel:
+        return "waits until somebody opens the other end of a named pipe (fifo_open)"
     text = describe_kind(stay.kind)
     peer = spell_endpoint(stay.endpoint) if stay.kind in ("sock-read", "connect") else ""
     return f"{text} of {peer}" if peer else text

@@ -22,6 +22,7 @@ from purebpf.findings.words import (
     is_in_loop,
     noun_of,
     share,
+    spell_address,
     spell_endpoint,
 )
 
@@ -41,6 +42,7 @@ _POOL_WAITS = frozenset(
 """Waits of threads that work for an event loop."""
 _BLOCKED = 0.4
 """The part of the time that an event loop waits in a call."""
+_DNS_PORT, _SENDS = 53, frozenset({"sendto", "sendmsg", "sendmmsg", "send"})
 _QUEUED = 0.3
 """Waits for a CPU, by held requests: a machine that is busy holds requests, too."""
 
@@ -92,7 +94,7 @@ def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, ...]:
             if stay.pid in pids and (stay.is_called or stay.is_work)
         ]
         activity = describe_activity(evidence, waiting)
-        turns, waits = _turns(evidence, pids), _waits(evidence, pids)
+        turns, waits = _turns(evidence, pids) or _lookups(evidence, pids), _waits(evidence, pids)
         if activity:
             request = f"a request's {noun_of(waiting)} {activity}"
             return waits or "its threads are idle", request, turns
@@ -182,6 +184,21 @@ def _turns(evidence: Evidence, pids: tuple[int, ...]) -> str:
     place, group = max(asked.items(), key=lambda item: sum(one.share for one in item[1]))
     many = sum(one.share for one in group)
     return f"it asks {place} {many:.1f} at a time: a lock, or a limit of connections"
+
+
+def _lookups(evidence: Evidence, pids: tuple[int, ...]) -> str:
+    """A clause about a name server that an event loop asks through a socket that it keeps."""
+    inodes = {
+        inode for inode, owners in evidence.connections.sockets.items() if {*owners} & {*pids}
+    }
+    servers = [
+        one for one in evidence.facts.sockets if one.inode in inodes and one.peer_port == _DNS_PORT
+    ]
+    asked = evidence.count_calls(pids, _SENDS, 0) / evidence.elapsed_s
+    if not servers or asked < _LEAST:
+        return ""
+    place = spell_address(servers[0].peer, _DNS_PORT)
+    return f"it asks the name server {place} (DNS) meanwhile: its answers may be late"
 
 
 def _is_starved(evidence: Evidence, pids: tuple[int, ...], cost: float) -> bool:

@@ -137,23 +137,45 @@ def deadlocks(evidence: Evidence) -> Iterator[Finding]:
         ):
             for pid in {stay.pid for stay in endless}:
                 stuck[pid].append([stay for stay in endless if stay.pid == pid])
-    for pid, places in stuck.items():
-        places.sort(key=len)
+    for pids, places in _alike(evidence, stuck):
+        pid = pids[0]
         ring = _ring(evidence, pid)
-        cost = sum(evidence.rate(stays) for stays in places)
+        cost = len(pids) * sum(evidence.rate(stays) for stays in places)
         text, support = (
             _ring_text(evidence, ring, places) if ring else _stuck_text(evidence, places)
         )
         yield Finding(
-            "deadlock",
-            evidence.process(pid).comm,
-            (pid,),
-            cost,
-            text,
-            (support,),
+            *("deadlock", evidence.process(pid).comm, pids, cost),
+            f"{len(pids)} processes, in each {text}" if len(pids) > 1 else text,
+            (_forked(evidence, pid) if not ring else "", support),
             ("dump", str(pid)),
             own=evidence.source(_taker(places[0])),
         )
+
+
+def _alike(
+    evidence: Evidence, stuck: dict[int, list[list[Stay]]]
+) -> Iterator[tuple[tuple[int, ...], list[list[Stay]]]]:
+    """Yield processes of a program that are stuck in the same functions, and the stays of one."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for pid, places in stuck.items():
+        places.sort(key=len)
+        names = tuple((evidence.spell(_taker(stays)), threads_of(stays)) for stays in places)
+        groups[evidence.family(pid), names].append(pid)
+    for pids in groups.values():
+        yield tuple(pids), stuck[pids[0]]
+
+
+def _forked(evidence: Evidence, pid: int) -> str:
+    """A clause about a child of a program with threads, of which a fork copies only one."""
+    parent = evidence.process(evidence.process(pid).ppid)
+    is_fork = parent.pid and evidence.family(pid) == evidence.family(parent.pid)
+    if not is_fork or parent.threads < 2 or evidence.process(pid).threads > 1:  # noqa: PLR2004
+        return ""
+    return (
+        f"forked by {evidence.name(parent.pid)}, which has {parent.threads} threads: one of them "
+        "may have had the lock"
+    )
 
 
 def shared_semaphores(evidence: Evidence) -> Iterator[Finding]:

@@ -267,6 +267,17 @@ def test_requests_that_a_child_works_on() -> None:
     assert "it waits for its child worker (9), it seems: , which starts convert 3.0/s" in text
 
 
+def test_requests_that_wait_for_a_name_server() -> None:
+    """An event loop that keeps its socket to a name server, as nginx does."""
+    lookups = Socket(60, "udp", "127.0.0.1", 40009, "10.0.0.53", 53, 1, share=1.0)
+    sends = (CallCount(7, "sendto", 0, 90),)
+    measured = holding(calls=sends)
+    measured = measured._replace(sockets=(*LISTENERS, lookups))
+    text = said(find(measured), "held")
+    assert "it asks the name server 10.0.0.53:53 (DNS) meanwhile" in text
+    assert "DNS" not in said(find(measured._replace(calls=())), "held")
+
+
 def test_a_loop_that_waits_in_a_call_is_not_idle() -> None:
     """A blocking client in an event loop: one finding, which says what it waits for."""
     once = library("BaseEventLoop._run_once", "/usr/lib/python3.11/asyncio/base_events.py")
@@ -351,6 +362,17 @@ def test_a_server_that_keeps_its_clients_waiting() -> None:
     )
     assert finding.evidence[0] == "shop (7) waits for it in fetch (app.py:17)"
     assert finding.lost_by[0].pid == 7  # noqa: PLR2004
+
+
+def test_a_server_whose_function_is_not_known_is_told_by_its_wait() -> None:
+    measured = asked(server="")
+    fifo = waiting(DB, DB, "epoll_wait")._replace(call="openat", kernel=("fifo_open", "vfs_open"))
+    opening = measured._replace(activities=(measured.activities[0], fifo))
+    (finding,) = find(opening)
+    assert (finding.kind, finding.pids) == ("slow-server", (DB,))
+    assert "it waits until somebody opens the other end of a named pipe" in finding.text
+    other = opening._replace(activities=(measured.activities[0], fifo._replace(tid=15)))
+    assert [one.kind for one in find(other)] == ["downstream"]
 
 
 def little_work() -> Facts:
