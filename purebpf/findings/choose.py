@@ -168,8 +168,8 @@ def _is_between_tries(finding: Finding, found: Iterable[Finding]) -> bool:
         and other.own is not None
         and finding.own is not None
         and other.own.function == finding.own.function
+        and other.name == finding.name
         for other in found
-        if set(other.pids) & set(finding.pids)
     )
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence
-from purebpf.findings.facts import CallCount
+from purebpf.findings.facts import CallCount, StackFrame
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.call_groups import main_pid
 from purebpf.tuples import NamedTuple
@@ -46,6 +46,8 @@ _ATTEMPTS = (
         "it does not exist (ENOENT)",
     ),
 )
+_LOCKS, _STDERR = frozenset({"flock", "fcntl"}), 2
+_NO_FILES = ("/dev/", "/proc/", "/sys/", "/usr/")
 _RATE, _MOSTLY = 5.0, 0.5
 _SLEEPS = frozenset({"nanosleep", "clock_nanosleep", "select", "pselect6"})
 _AWAKE = 1000.0
@@ -86,11 +88,24 @@ def _path(evidence: Evidence, pid: int, attempt: _Attempt, failed: list[CallCoun
     for one in evidence.facts.paths:
         if one.pid == pid and one.call in attempt.calls:
             paths[one.path] += one.times
-    locked = (evidence.path_of(pid, one.fd) for one in failed if one.call in ("flock", "fcntl"))
-    for path in filter(None, locked):
-        paths[path] += 1
+    if failed[0].call in _LOCKS:
+        return _shared_file(evidence, pid) or "a file"
     path, times = paths.most_common(1)[0] if paths else ("", 0)
     return path if times > _MOSTLY * paths.total() else ""
+
+
+def _shared_file(evidence: Evidence, pid: int) -> str:
+    """The only file of a process that others have open, too; "" for none or several."""
+    links = evidence.facts.descriptors
+    mine = {
+        link
+        for fd, link in links.get(pid, {}).items()
+        if fd > _STDERR and link.startswith("/") and not link.startswith(_NO_FILES)
+    }
+    shared = [
+        path for path in mine if any(path in links[one].values() for one in links if one != pid)
+    ]
+    return shared[0] if len(shared) == 1 else ""
 
 
 def _finding(
@@ -100,12 +115,13 @@ def _finding(
     rate = sum(one.times for one in failed) / evidence.elapsed_s
     call, number = failed[0].call, main_pid(failed)
     cost = sum(_lost(evidence, pid) for pid in pids)
-    functions = Counter[str]()
+    functions = Counter[StackFrame]()
     for pid in pids:
         for stay in evidence.by_process.get(pid, ()):
             if stay.own is not None and stay.kind in _IN_BETWEEN:
-                functions[evidence.spell(stay.own)] += round(1e6 * stay.seconds)
-    where = f" in {functions.most_common(1)[0][0]}" if functions else ""
+                functions[stay.own] += round(1e6 * stay.seconds)
+    own = functions.most_common(1)[0][0] if functions else None
+    where = f" in {evidence.spell(own)}" if own else ""
     links = evidence.facts.descriptors
     others = [pid for pid in links if pid not in pids and path in links[pid].values()]
     return Finding(
@@ -117,6 +133,7 @@ def _finding(
             f"it is open in {', '.join(map(evidence.name, others[:2]))}" if others else "",
         ),
         ("summary", "-x", "-p", str(number)),
+        own=evidence.source(own),
         place=path,
     )
 

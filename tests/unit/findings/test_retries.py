@@ -29,7 +29,7 @@ def trying(
         waits=(slept,),
         calls=tuple(counts),
         paths=tuple(PathCount(7, call, f"{LOCK}{n or ''}", times // paths) for n in range(paths)),
-        descriptors={7: {5: LOCK}, 9: {4: LOCK}},
+        descriptors={7: {0: "/dev/null", 5: LOCK, 6: "/srv/log"}, 9: {0: "/dev/null", 4: LOCK}},
         processes=(Process(7, 1, "stock", PYTHON), Process(9, 1, "holder", "/srv/holder")),
     )
 
@@ -46,11 +46,18 @@ def test_a_lock_file_that_exists() -> None:
     )
     assert finding.evidence[1] == "it is open in holder (9)"
     assert finding.cost == pytest.approx(0.9)
+    assert {one.kind for one in find(trying("openat", errno.EEXIST))} == {"retries"}
 
 
 def test_a_lock_that_is_asked_for_without_waiting() -> None:
     (finding,) = found(trying("flock", errno.EAGAIN)._replace(paths=()))
     assert f"tries to lock {LOCK} again and again" in finding.text
+
+
+def test_a_lock_of_a_file_that_cannot_be_told() -> None:
+    measured = trying("flock", errno.EAGAIN)
+    (finding,) = found(measured._replace(descriptors={7: {5: LOCK}}))
+    assert finding.text.startswith("tries to lock a file again and again in take_lock")
 
 
 def test_a_file_that_does_not_come() -> None:
