@@ -114,6 +114,7 @@ _LIBRARIES_THAT_WAIT = (
         "permit",
         compile_later(
             r".*Semaphore\.(acquire|__enter__)$|.*counting_semaphore.*::.*acquire|"
+            r".*__(atomic|platform)_semaphore.*::_M_(try_)?acquire|"
             r".*[Pp]ool\w*\.(_?get_?conn\w*|_do_get|acquire|borrow\w*|checkout|lease)$"
         ),
     ),

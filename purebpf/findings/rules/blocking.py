@@ -45,6 +45,8 @@ _SHARED = frozenset({"queue-full", "semaphore", "pipe-read"})
 """Waits for something that another program may have, too."""
 _TIMER, _MOSTLY = 0, 0.5
 """What ends a wait that has a timeout."""
+_PART = compile_later(r"lambda|::__|^syscall$")
+"""Functions inside of a library's, which nobody calls by these names."""
 _NUMBER = compile_later(r"\d+$")
 _STDERR = 2
 _NO_FILES = ("/dev/", "/proc/", "/sys/")
@@ -383,7 +385,8 @@ def _via(evidence: Evidence, stay: Stay) -> str:
     below = stay.user[: stay.user.index(stay.own)]
     called = next((frame for frame in reversed(below) if frame.kind == "python"), None)
     if called is None and stay.kind in _PURPOSES and stay.kind != "result":
-        called = next((frame for frame in reversed(below) if frame.name), None)
+        named = (frame for frame in reversed(below) if frame.name and not _PART.search(frame.name))
+        called = next(named, None)
     return f" for {evidence.spell(called)}" if called else ""
 
 

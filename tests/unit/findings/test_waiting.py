@@ -100,6 +100,18 @@ SERVER = "/srv/server"
         ),
         ((native("pthread_cond_wait"), native("Jobs::push(int)", SERVER)), "queue-full"),
         ((native("pthread_cond_wait"), native("Pool::acquire()", SERVER)), "permit"),
+        (
+            (
+                native("syscall"),
+                native(
+                    "void std::__atomic_wait_address_bare<std::__atomic_semaphore::_M_acquire()::"
+                    "{lambda()#1}>(int const*)",
+                    SERVER,
+                ),
+                native("render(long)", SERVER),
+            ),
+            "permit",
+        ),
         ((native("pthread_cond_wait"), native("Jobs::take()", SERVER)), "cond"),
         ((native("pthread_cond_wait"), native("run", SERVER), native("push", SERVER)), "cond"),
         (
