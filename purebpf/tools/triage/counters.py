@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from purebpf.findings.facts import Cgroup
+from purebpf.measure.cpu_limits import read_cpu_limit
 from purebpf.measure.proc_files import read_text, words
 
 __all__ = ["machine_counters", "read_cgroups", "since"]
@@ -58,7 +59,7 @@ def read_cgroups() -> dict[str, Cgroup]:
     for folder, files in _folders():
         cgroup = Cgroup(folder)
         if "cpu.stat" in files:
-            cgroup = _with_cpu(cgroup, files)
+            cgroup = _with_cpu(cgroup)
         if "memory.events" in files or "memory.failcnt" in files:
             cgroup = _with_memory(cgroup, files)
         if cgroup.quota_cpus or cgroup.memory_limit or cgroup.memory_high:
@@ -79,23 +80,13 @@ def _folders() -> Iterator[tuple[str, set[str]]]:
             yield folder, set(files)
 
 
-def _with_cpu(cgroup: Cgroup, files: set[str]) -> Cgroup:
-    path = cgroup.path
-    stat = {name: int(value) for name, value in words(f"{path}/cpu.stat") if value.isdigit()}
-    quota = 0.0
-    if "cpu.max" in files:
-        limit, _, period = read_text(f"{path}/cpu.max").partition(" ")
-        quota = int(limit) / int(period) if limit.isdigit() else 0.0
-    elif "cpu.cfs_quota_us" in files:
-        limit = read_text(f"{path}/cpu.cfs_quota_us").strip()
-        period = read_text(f"{path}/cpu.cfs_period_us").strip()
-        quota = int(limit) / int(period) if limit.isdigit() and period.isdigit() else 0.0
-    throttled_s = stat.get("throttled_usec", 0) / 1e6 + stat.get("throttled_time", 0) / 1e9
+def _with_cpu(cgroup: Cgroup) -> Cgroup:
+    limit = read_cpu_limit(cgroup.path)
     return cgroup._replace(
-        quota_cpus=quota,
-        periods=stat.get("nr_periods", 0),
-        throttled=stat.get("nr_throttled", 0),
-        throttled_s=throttled_s,
+        quota_cpus=limit.quota_cpus,
+        periods=limit.periods,
+        throttled=limit.throttled,
+        throttled_s=limit.throttled_s,
     )
 
 

@@ -30,11 +30,13 @@ def _run(options: WallOptions, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
     from purebpf.cli.destination import head
+    from purebpf.measure.cpu_limits import CpuLimitWatch
     from purebpf.tools.wall.session import Wall
 
     heading = head(title(options), view, details=view.delimited or view.offsets)
     if options.python and any(destination.format == "text" for destination in view.to):
         options = options._replace(python_lines=True)
+    limits = CpuLimitWatch(options.pids)
     with results.measure(
         *(partial(Wall, options), options.command, heading, view), duration_s=options.duration_s
     ) as run:
@@ -44,7 +46,7 @@ def _run(options: WallOptions, view: ResultOptions) -> int:
         from purebpf.cli.places import brief  # not before everything is measured
         from purebpf.tools.wall.render import render
 
-        run.write(partial(render, profile, result.threads, view))
+        run.write(partial(render, profile, result.threads, view, notes=limits.sentences()))
         run.say_what_was_written(profile, brief)
         _explain(profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status

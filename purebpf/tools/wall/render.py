@@ -19,9 +19,14 @@ _THREADS = 12
 
 
 def render(
-    profile: Profile, threads: Sequence[Thread], options: ResultOptions, format_name: str
+    profile: Profile,
+    threads: Sequence[Thread],
+    options: ResultOptions,
+    format_name: str,
+    *,
+    notes: Sequence[str] = (),
 ) -> Iterable[str | bytes]:
-    """The pieces of one output, without the title."""
+    """The pieces of one output, without the title; `notes` are lines above the places."""
     if format_name == "json":
         return [json.document(profile, threads=[_as_dict(thread) for thread in threads])]
     if wants_answer(options, format_name, details=options.delimited or options.offsets):
@@ -31,7 +36,8 @@ def render(
         most = options.top or (len(threads) if options.all_stacks else _THREADS)
         rest = len(threads) - len(threads[:most])
         more = [f"{'':42}and {rest} more (all: --all)\n"] if rest and not options.top else []
-        return chain(text, _table(threads[:most]), more, ["\n"])
+        above = [f"{note}\n\n" for note in notes]
+        return chain(above, text, _table(threads[:most]), more, ["\n"])
     style = writer.Style(options.delimited, offsets=options.offsets, by_thread=True)
     pieces = writer.write(profile, format_name, style)
     return [*_table(threads[: options.top]), "\n", *pieces] if format_name == "text" else pieces
