@@ -23,6 +23,10 @@ class ProbeThreads:
     def __init__(self, pids: Iterable[int]) -> None:
         self._threads = {pid: proc.with_memory(pid) for pid in pids if pid > 0}
 
+    def __bool__(self) -> bool:
+        """Return True if there are processes."""
+        return bool(self._threads)
+
     def left(self) -> list[int]:
         """Return the processes that go on without the thread."""
         return [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, Self
 
 from purebpf.closable import SoleOwner
+from purebpf.errors import PurebpfError
 from purebpf.loader.attach.iterator import IteratorLink
 from purebpf.loader.load.load import load
 from purebpf.loader.load.object import Object
@@ -49,9 +50,13 @@ _MOST_WARNINGS = 5
 _SPECIAL = ("begin", "end")
 _BY_HAND = (*_SPECIAL, "self", "bench", "iter")
 """Kinds of blocks that this process runs."""
+_USER = frozenset({"uprobe", "uretprobe", "usdt"})
+"""Kinds of places whose probes belong to a thread of the chosen process."""
 _FIRST_IN_FIRST_RUN = frozenset({"kretprobe", "tracepoint", "rawtracepoint", "profile", "interval",
                                  "software", "hardware"})  # fmt: skip
 """Kinds of places where the kernel runs programs in the order in which they were attached."""
+_LOOK_S = 1.0
+"""The time between two looks at the thread that probes belong to."""
 _PATIENCE_S = 1.0
 """The time for commands of system() that were still waiting at the end."""
 
@@ -104,7 +109,10 @@ class ScriptSession(SoleOwner):
         self._write, self._is_json = write, is_json
         self._owned = ExitStack()
         self._links = ExitStack()
+        self._user_links = ExitStack()
         self._threads = ProbeThreads(())
+        self._looked_s = 0.0
+        self._gaps: Counter[int] = Counter()
 
     def __enter__(self) -> Self:
         with ExitStack() as owned:
@@ -187,7 +195,10 @@ class ScriptSession(SoleOwner):
 
     def pause_ms(self) -> float | None:
         """Return after how long `drain()` is due at the latest; None: after no time."""
-        return None if self._stacks is None else max(0.0, self._stacks.pause_s()) * 1e3
+        pauses = [_LOOK_S] if self._threads else []
+        if self._stacks is not None:
+            pauses.append(max(0.0, self._stacks.pause_s()))
+        return min(pauses) * 1e3 if pauses else None
 
     def attach(self) -> int:
         """Run the begin blocks, attach all programs, and return how many there are.
@@ -202,16 +213,11 @@ class ScriptSession(SoleOwner):
         names = [unit.point.target for unit in self.compilation.units if unit.point.kind == "self"]
         if names:
             self._signals = self._links.enter_context(OwnSignals(names))
-        settings, unsafe = self.compilation.settings, list[UnsafeReturnError]()
-        self._threads = ProbeThreads([settings.pid])
-        for point, name in self._in_order_of_attaching():
-            try:
-                attach_point(
-                    self._object.programs[name], point, settings.pid, self._links,
-                    is_unsafe=settings.is_unsafe,
-                )  # fmt: skip
-            except UnsafeReturnError as error:
-                unsafe.append(error)
+        self._user_links = self._links.enter_context(ExitStack())
+        pairs = self._in_order_of_attaching()
+        if any(point.kind in _USER for point, _ in pairs):
+            self._threads = ProbeThreads([self.compilation.settings.pid])
+        unsafe = self._attach(pairs)
         self._start_iterations()
         points = [unit.point for unit in self.compilation.units if unit.point.kind != "bench"]
         count = sum(point.is_counted for point in points) - len(unsafe)
@@ -222,6 +228,40 @@ class ScriptSession(SoleOwner):
         if len(unsafe) > _MOST_WARNINGS:
             self._warn(f"WARNING: {len(unsafe) - _MOST_WARNINGS} more functions, likewise")
         return count
+
+    def _attach(self, pairs: Iterable[tuple[Point, str]]) -> list[UnsafeReturnError]:
+        """Attach programs; return why functions are left out."""
+        settings, unsafe = self.compilation.settings, []
+        for point, name in pairs:
+            try:
+                attach_point(
+                    self._object.programs[name],
+                    point,
+                    settings.pid,
+                    self._user_links if point.kind in _USER else self._links,
+                    is_unsafe=settings.is_unsafe,
+                )
+            except UnsafeReturnError as error:
+                unsafe.append(error)
+        return unsafe
+
+    def _follow_threads(self) -> None:
+        """Attach again if a process went on without the thread that its uprobes belonged to."""
+        if not self._threads or time.monotonic() < self._looked_s + _LOOK_S:
+            return
+        self._looked_s = time.monotonic()
+        left = self._threads.left()
+        if not left:
+            return
+        threads = ProbeThreads(left)
+        self._user_links.close()
+        try:
+            self._attach(pair for pair in self._in_order_of_attaching() if pair[0].kind in _USER)
+        except PurebpfError:  # the process ends now, or has another file: `losses` tells
+            self._user_links.close()
+            return
+        self._threads = threads
+        self._gaps.update(left)
 
     def _start_iterations(self) -> None:
         """Begin to run the programs of `iter` blocks; their run is not waited for."""
@@ -306,6 +346,7 @@ class ScriptSession(SoleOwner):
         Raises:
             KernelError: a table of the walk could not be filled.
         """
+        self._follow_threads()
         if self._stacks is not None:
             self._stacks.drain()
         for name in self._signals.take() if self._signals is not None else ():
@@ -386,6 +427,11 @@ class ScriptSession(SoleOwner):
         sentences += [
             f"Lost calls of PID {pid}: it goes on without the thread that its uprobes belonged to"
             for pid in self._threads.left()
+        ]
+        sentences += [
+            f"Lost calls of PID {pid}, of up to {count * _LOOK_S:g} s: the thread that its uprobes "
+            "belonged to has ended, and they were attached again"
+            for pid, count in self._gaps.items()
         ]
         if self._stacks is not None:
             sentences += [cause.what for cause in self._stacks.causes() if cause.lost]

@@ -185,6 +185,31 @@ def test_calls_are_counted_again_after_the_thread_of_their_probes_left(
     assert "without the thread of their probes" in " ".join(said.split())
 
 
+@pytest.mark.parametrize("kind", ["uprobe", "uretprobe"])
+def test_a_script_counts_again_after_the_thread_of_its_probes_left(
+    steps: subprocess.Popen[bytes], tmp_path: Path, kind: str
+) -> None:
+    show = 'printf("%d calls until %llu\\n", @n, nsecs(boot)); clear(@n);'
+    text = f"{kind}:{tmp_path}/steps:step {{ @n++; }} interval:s:1 {{ {show} }}"
+    with subprocess.Popen(
+        [sys.executable, "-m", "purebpf", "script", "-p", str(steps.pid), "-e", text],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as script:
+        assert script.stdout is not None
+        assert any(" calls until " in line for line in script.stdout)
+        leave(steps)
+        gap_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + 4 * 10**9
+        time.sleep(8)
+        script.send_signal(signal.SIGINT)
+        out, said = script.communicate()
+    lines = [line.split() for line in out.splitlines() if " calls until " in line]
+    assert sum(int(count) for count, *_, until in lines if int(until) > gap_ns) > 0, out
+    assert "and they were attached again" in said
+
+
 def test_the_dead_thread_does_not_wait(leaderless: int) -> None:
     with ThreadTime(Request(pids=(leaderless,))) as measuring:
         time.sleep(0.3)
