@@ -49,6 +49,7 @@ _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _LATCH = "PGSemaphoreLock"
 """PostgreSQL's own locks: its rules say more."""
 _SEM_WAIT, _NEAR = re.compile(r"_*(new_)?sem_(clock|timed)?wait"), 4
+_PYTHON_LOCKS = re.compile(r"/(queue|threading|concurrent/futures/\w+)\.py$")
 _FREE = frozenset({"accept", "epoll", "poll", "signal", "sock-read"})
 """Waits of workers for requests. Some servers take a semaphore before they accept one."""
 _MOSTLY_FREE = 0.1
@@ -219,6 +220,9 @@ def _semaphore(stay: Stay) -> Hashable:
     """
     if stay.kind == "semaphore" and stay.call in _SEMAPHORE_CALLS:
         return stay.argument
+    script = next((frame for frame in stay.user if frame.kind == "python"), None)
+    if script is not None and _PYTHON_LOCKS.search(script.module):
+        return None  # Python makes its locks of semaphores
     names = [frame.name for frame in stay.user[:_NEAR]]
     is_posix = any(map(_SEM_WAIT.match, names)) and _LATCH not in names
     return stay.own.name if is_posix and stay.own is not None else None

@@ -16,6 +16,9 @@ _BUSY = 0.85
 """The part of the time that a worker is at work which is never free."""
 _QUEUED = 0.5
 """Connections that wait to be accepted, in the mean."""
+_FEW, _IDLE = 3.0, 0.8
+"""Connections that may wait while a process is free, and the part of the time that it is."""
+_AWAITS_CONNECTIONS = frozenset({"accept", "epoll", "poll"})
 _LISTEN = 10
 _KEEP_IT = frozenset({"sleep", "child", "sock-read", "pipe-read"})
 """Waits that are idle elsewhere, and that keep a thread from the next connection in a queue."""
@@ -60,7 +63,7 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
         ):
             continue
         pids = tuple(sorted(evidence.connections.sockets.get(socket.inode, ()), reverse=True))
-        if not pids:
+        if not pids or (socket.queue < _FEW and _is_free(evidence, pids)):
             continue
         team = busy_team(evidence, pids[:1])
         does = [
@@ -79,6 +82,19 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
             ("tcp", "-p", str(pids[0])),
             place=str(socket.port),
         )
+
+
+def _is_free(evidence: Evidence, pids: Sequence[int]) -> bool:
+    """Return True for the only process of a listener that mostly waits for connections.
+
+    Few readings of a queue on a busy machine tell less than that.
+    """
+    if len(pids) > 1:
+        return False
+    idle_s = seconds_of(
+        stay for stay in evidence.by_thread.get(pids[0], ()) if stay.kind in _AWAITS_CONNECTIONS
+    )
+    return idle_s > _IDLE * evidence.elapsed_s
 
 
 def herds_of_workers(evidence: Evidence) -> Iterator[Finding]:

@@ -289,6 +289,11 @@ def test_an_accept_queue_is_a_pool_without_a_free_worker() -> None:
         running(7, 7, own("x"), seconds=0.1), sockets=(queue,), descriptors={7: {3: "socket:[55]"}}
     )
     assert "3.0 connections wait to be accepted on port 80" in only(measured).text
+    idle = waiting(7, 7, "epoll_wait", own("serve"), seconds=9.5)
+    free = measured._replace(activities=(*measured.activities, idle))
+    few = free._replace(sockets=(queue._replace(queue=1.3),))
+    assert kinds(free) == ["accept-queue"]
+    assert kinds(few) == []
     assert kinds(measured._replace(sockets=(listening(80, 55),))) == []
 
 

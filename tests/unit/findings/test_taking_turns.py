@@ -98,6 +98,30 @@ def test_processes_that_take_turns_for_a_posix_semaphore() -> None:
     assert texts(sharing(taker="PGSemaphoreLock")) == []
 
 
+def test_workers_of_a_python_queue_use_semaphores_too() -> None:
+    """Idle threads that wait in `Queue.get`, and wake each other as they give the queue back."""
+    threading = "/usr/lib/python3.11/threading.py"
+    named = "__new_sem_wait_slow64.constprop.0"
+
+    def waiting_in(*inside: StackFrame) -> Facts:
+        stays = [
+            waiting(7, tid, "futex", native(named), *inside, own("work"), seconds=8.0)
+            for tid in (11, 12, 13)
+        ]
+        runs = [running(7, tid, own("work"), seconds=1.0) for tid in (11, 12, 13)]
+        wakers = tuple(
+            WakerSum(tid, "futex", 7, other, 8.0, 90)
+            for tid, other in ((11, 12), (12, 13), (13, 11))
+        )
+        return facts(*stays, *runs, wakers=wakers)
+
+    get = (
+        StackFrame("Condition.wait", threading, 5, "python"),
+        StackFrame("Queue.get", "/usr/lib/python3.11/queue.py", 5, "python"),
+    )
+    assert not any("semaphore" in text for text in texts(waiting_in(*get)))
+
+
 # A result of a pool
 
 
