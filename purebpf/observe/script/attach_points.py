@@ -6,20 +6,15 @@ from contextlib import ExitStack
 from typing import Any
 
 from purebpf.errors import NotSupportedError
-from purebpf.loader.attach import uprobe
-from purebpf.loader.attach._common.probe_place import ProbePlaces, find_places
-from purebpf.loader.features.features import have_attach_cookie
 from purebpf.loader.perf.event_parser import choose_event
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.loader.programs.program import Program
-from purebpf.observe.script.return_probes import UnsafeReturnError, find_returns
 from purebpf.script.point import Point
 from purebpf.syscall import proc
 
 __all__ = ["attach_point"]
 
-_EVERY_PROCESS = -1
 _PERF = ("profile", "software", "hardware")
 
 
@@ -41,7 +36,9 @@ def attach_point(
     """
     try:
         if point.kind == "uretprobe":
-            _attach_returns(program, point, pid, links, is_unsafe=is_unsafe)
+            from purebpf.observe.script.attach_returns import attach_returns  # reads code
+
+            attach_returns(program, point, pid, links, is_unsafe=is_unsafe)
         else:
             _attach(program, point, pid, links)
     except ValueError as error:
@@ -86,27 +83,3 @@ def _attach_watchpoint(program: Program, point: Point, pid: int, links: ExitStac
         return
     for event in links.enter_context(PerfEvents.sampling(**options)):
         links.enter_context(program.attach(event))
-
-
-def _attach_returns(
-    program: Program, point: Point, pid: int, links: ExitStack, *, is_unsafe: bool
-) -> None:
-    """Attach to the `ret` instructions of a function, or else to its return."""
-    only = pid or _EVERY_PROCESS
-    places = find_places(point.target, point.name)
-    try:
-        returns = find_returns(places, point.name, pid)
-    except UnsafeReturnError:
-        if not is_unsafe:
-            raise
-        returns = None
-    if returns is None:
-        links.enter_context(uprobe.attach_at(program, places, point.name, pid=only, returns=True))
-        return
-    has_cookies = bool(have_attach_cookie())
-    for offset in returns:
-        at = ProbePlaces(places.path, places.identity, [offset])
-        cookie = offset - places.offsets[0] if has_cookies else 0  # for `func`
-        links.enter_context(
-            uprobe.attach_at(program, at, point.name, pid=only, returns=False, cookie=cookie)
-        )

@@ -13,7 +13,6 @@ from functools import cached_property
 
 from purebpf.btf.types.parse import Btf
 from purebpf.errors import KernelError, NotSupportedError, PurebpfError
-from purebpf.observe.script import user_files
 from purebpf.observe.script.cgroups import cgroup_id
 from purebpf.script.host import CodePlace, Datum, ProgramTypes, StaticProbe
 from purebpf.script.point import Danger
@@ -122,28 +121,42 @@ class LocalHost:
 
     def user_functions(self, path: str) -> Sequence[str]:
         """List the functions of a program or library; nothing if it cannot be read."""
+        from purebpf.observe.script import user_files
+
         return user_files.list_functions(self.seen_file(path))
 
     def user_files(self, pattern: str) -> Sequence[str]:
         """List the files that a path or a pattern means; "" and `*` mean files of the process."""
+        from purebpf.observe.script import user_files
+
         if pattern in ("", "*"):
             return user_files.mapped_files(self.pid) if self.pid else ()
         return user_files.matching_files(pattern)
 
     def seen_file(self, path: str) -> str:
         """Return a path that leads to the file as the process sees it."""
-        return user_files.in_process(path, self.pid) if self.pid else path
+        if not self.pid:
+            return path
+        from purebpf.observe.script.user_files import in_process
+
+        return in_process(path, self.pid)
 
     def missing_function(self, path: str, function: str) -> str:
         """Return the reason why a program does not have a function, "" if it may have it."""
+        from purebpf.observe.script import user_files
+
         return user_files.explain_missing(self.seen_file(path), function)
 
     def code_at(self, path: str, address: int) -> CodePlace | None:
         """Find the function of a program that has an address, as the program is linked."""
+        from purebpf.observe.script import user_files
+
         return user_files.find_code(self.seen_file(path), address)
 
     def variable(self, path: str, function: str, name: str) -> Datum | None:
         """Find a variable of a program by its distance from a function (or file offset)."""
+        from purebpf.observe.script import user_files
+
         return user_files.find_variable(path, function, name)
 
     def line_address(self, path: str, source: str, line: int, column: int) -> int | None:
@@ -173,6 +186,8 @@ class LocalHost:
 
     def static_probes(self, path: str) -> Sequence[StaticProbe]:
         """List the static probes of a program or library; nothing if it cannot be read."""
+        from purebpf.observe.script import user_files
+
         return user_files.list_static_probes(self.seen_file(path))
 
     def cgroup_id(self, path: str) -> int | None:

@@ -8,15 +8,17 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from purebpf.loader.maps.map import Map
 from purebpf.observe.script.cgroups import cgroup_paths
 from purebpf.observe.script.walked_stacks import UserStackNames
-from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.results.model.stack_end import CUT
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.syscall import host_clock
+
+if TYPE_CHECKING:
+    from purebpf.observe.symbols.symbolizer import Symbolizer
 
 __all__ = ["LocalNames"]
 
@@ -37,6 +39,8 @@ class LocalNames:
 
     @cached_property
     def _symbolizer(self) -> Symbolizer:
+        from purebpf.observe.symbols.symbolizer import Symbolizer  # most scripts name no addresses
+
         return Symbolizer()
 
     def kernel_symbol(self, address: int) -> str:

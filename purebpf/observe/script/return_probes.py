@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from purebpf.errors import AttachError, FormatError, NotSupportedError
+from purebpf.errors import AttachError, FormatError
 from purebpf.files.regular_file import Identity
 from purebpf.loader.attach._common.probe_place import ProbePlaces, open_image
+from purebpf.observe.script.unsafe_return import UnsafeReturnError
 from purebpf.observe.symbols.function_code import FunctionCode
 from purebpf.symbols.elf_image import SHT_DYNSYM, ElfImage
 from purebpf.symbols.elf_imports import imported_function, needed_libraries
@@ -23,7 +24,7 @@ from purebpf.symbols.elf_names import FUNCTIONS, functions_named
 from purebpf.symbols.x86_64_code import CodeError
 from purebpf.syscall import proc
 
-__all__ = ["UnsafeReturnError", "find_returns"]
+__all__ = ["find_returns"]
 
 _UNWINDERS = re.compile(r"lib(?:gcc_s|stdc\+\+|c\+\+|c\+\+abi|unwind|gnat|objc|go)\b")
 """Libraries that unwind stacks, or programs with one of them do."""
@@ -31,10 +32,6 @@ _UNWINDING = ("_Unwind_RaiseException", "_Unwind_ForcedUnwind", "_Unwind_Resume"
 _FORCING = ("pthread_cancel", "pthread_exit", "thrd_exit", "dlopen", "dlmopen")
 """The C library loads libgcc_s for them; or they load any library."""
 _TABLES = (".gcc_except_table", ".gopclntab")
-
-
-class UnsafeReturnError(NotSupportedError):
-    """A return probe might end the program, and the function's returns are not all known."""
 
 
 def find_returns(places: ProbePlaces, name: str, pid: int = 0) -> tuple[int, ...] | None:

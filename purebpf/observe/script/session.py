@@ -22,8 +22,8 @@ from purebpf.observe.script.iterations import Iterations
 from purebpf.observe.script.names import LocalNames
 from purebpf.observe.script.own_signals import OwnSignals
 from purebpf.observe.script.printer import Printer
-from purebpf.observe.script.return_probes import UnsafeReturnError
 from purebpf.observe.script.stored_maps import StoredMaps
+from purebpf.observe.script.unsafe_return import UnsafeReturnError
 from purebpf.observe.script.walked_stacks import LinkStacks, WalkedStacks
 from purebpf.script.actions import Action
 from purebpf.script.compilation import Compilation
