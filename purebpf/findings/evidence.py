@@ -27,7 +27,14 @@ from purebpf.findings.goroutines import are_coroutines, goroutine_stays
 from purebpf.findings.ownership import Program, is_interpreter, spell_function
 from purebpf.findings.stays import Stay, seconds_of, threads_of
 from purebpf.findings.unread import fill_unread
-from purebpf.findings.waiting import HAVE_HOMES, Judgement, Side, are_deeper_than_home, judge
+from purebpf.findings.waiting import (
+    HAVE_HOMES,
+    Judgement,
+    Side,
+    are_deeper_than_home,
+    handles_a_request,
+    judge,
+)
 
 __all__ = ["Evidence", "Stay", "seconds_of", "threads_of"]
 
@@ -216,6 +223,9 @@ class Evidence:
                     is_deep or (stay.own is not None and not _awaits_requests(stay))
                     for stay, is_deep in zip(waits, deeper, strict=True)
                 ]
+            kinds = {stay.kind for stay in group} - {"cpu", "queue"}
+            if len(waits) == 1 and kinds == {"cond"}:
+                deeper = [deeper[0] or handles_a_request(program, waits[0].user)]
             raised = {
                 id(stay)
                 for stay, is_deep in zip(waits, deeper, strict=True)

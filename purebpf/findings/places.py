@@ -11,8 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from purebpf.findings.facts import Activity, StackFrame
 from purebpf.findings.ownership import RESOLVER, Program, is_interpreter, is_java, short_name
-from purebpf.findings.waiting import Judgement, Side, are_deeper_than_home, judge
-from purebpf.late_pattern import compile_later
+from purebpf.findings.waiting import (
+    Judgement,
+    Side,
+    are_deeper_than_home,
+    handles_a_request,
+    judge,
+)
 from purebpf.symbols.script_names import spell_script
 from purebpf.tuples import NamedTuple
 
@@ -27,17 +32,6 @@ _HOME_SHARE = 0.02
 _TOLD_BY_KERNEL = frozenset({"cpu", "queue", "gil", "fsync", "disk", "pipe-write", "memory-limit"})
 """Kinds that are known without a user stack."""
 _OF_RESOLVERS = frozenset({"poll", "sock-read", "epoll"})
-_HANDLES = compile_later(
-    r"(?!\w*([lL]oop|[fF]orever|[qQ]ueue|[jJ]obs|[tT]asks)$)"
-    r"(handle|serve|process|dispatch|respond|reply|answer)([_A-Z]|$)|do_?(get|post|put)([_A-Z]|$)"
-    r"|on_?[rR]equest|\w*_request$|\w*Request$"
-)
-"""Functions that somebody waits for."""
-_TAKES = compile_later(
-    r"(take|pop|next|dequeue|receive|consume|poll|idle|wait_?for_?\w*(job|task|work|request|event))"
-    r"|(get|fetch)_?(next|job|task|work)|\w*([lL]oop|[wW]orker|_pop|_next|_job|_task)$"
-)
-"""Functions that wait for something to do, also inside of one that serves requests for ever."""
 _SYSTEM_LIBRARIES = ("/libc.so", "/libc-", "/libpthread", "/ld-linux", "[vdso]")
 
 
@@ -114,31 +108,14 @@ def classify(activities: Sequence[Activity]) -> list[tuple[str, str]]:
         least_s = _HOME_SHARE * sum(seconds for _, seconds, _, _ in waits)
         below = are_deeper_than_home(waits, least_s)
         deeper |= {at for at, is_below in zip(places, below, strict=True) if is_below}
+        if len(places) == 1 and judged[places[0]].kind == "cond":
+            one = activities[places[0]]
+            deeper |= {places[0]} if handles_a_request(programs[one.pid], one.user) else set()
     deeper |= _holders(activities, judged, programs)
-    deeper |= {
-        at
-        for at, one in enumerate(activities)
-        if judged[at].kind == "cond" and _handles_a_request(programs[one.pid], one.user)
-    }
     return [
         (judgement.kind, _use(one, judgement, is_deeper=at in deeper))
         for at, (one, judgement) in enumerate(zip(activities, judged, strict=True))
     ]
-
-
-def _handles_a_request(program: Program, user: Sequence[StackFrame]) -> bool:
-    """Return True for native code that waits to be woken below a function that serves a request.
-
-    One look tells nothing of where the thread returns to; functions are named for what they do.
-    """
-    own = [
-        short_name(frame.name).rpartition("::")[2]
-        for frame in user
-        if frame.kind in ("user", "inlined") and frame.module != "[jit]" and program.owns(frame)
-    ]
-    return (
-        len(own) > 1 and not _TAKES.match(own[0]) and any(_HANDLES.match(name) for name in own[1:])
-    )
 
 
 def _holders(

@@ -16,11 +16,19 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
-from purebpf.findings.ownership import FrameLike, Program
+from purebpf.findings.ownership import FrameLike, Program, short_name
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
-__all__ = ["HAVE_HOMES", "Judgement", "Side", "are_deeper_than_home", "is_in_fsync", "judge"]
+__all__ = [
+    "HAVE_HOMES",
+    "Judgement",
+    "Side",
+    "are_deeper_than_home",
+    "handles_a_request",
+    "is_in_fsync",
+    "judge",
+]
 
 
 class Side(Enum):
@@ -178,6 +186,17 @@ _NAP_FRAMES = 2
 """Frames of a library between its caller and its sleep: one alone sleeps for its caller."""
 _OF_SUBPROCESSES = frozenset({"poll", "epoll", "pipe-read", "sleep"})
 """Waits for the output of a child, or for its end, in Python's module for that."""
+_HANDLES = compile_later(
+    r"(?!\w*([lL]oop|[fF]orever|[qQ]ueue|[jJ]obs|[tT]asks)$)"
+    r"(handle|serve|process|dispatch|respond|reply|answer)([_A-Z]|$)|do_?(get|post|put)([_A-Z]|$)"
+    r"|on_?[rR]equest|\w*_request$|\w*Request$"
+)
+"""Functions that somebody waits for."""
+_TAKES = compile_later(
+    r"(take|pop|next|dequeue|receive|consume|poll|idle|wait_?for_?\w*(job|task|work|request|event))"
+    r"|(get|fetch)_?(next|job|task|work)|\w*([lL]oop|[wW]orker|_pop|_next|_job|_task)$"
+)
+"""Functions that wait for something to do, also inside of one that serves requests for ever."""
 _POSTGRES_LOCK = ("ProcSleep", "ProcWaitForSignal", "WaitForProcSignalBarrier")
 _LOOP_RUN = "uv_run"
 
@@ -244,6 +263,22 @@ def _is_work(kind: str, side: Side, *, is_called: bool, has_own: bool) -> bool:
     if kind == "sock-read":
         return side is Side.CLIENT or (side is Side.UNKNOWN and is_called)
     return kind in _IDLE_UNLESS_CALLED and is_called
+
+
+def handles_a_request(program: Program, user: Sequence[FrameLike]) -> bool:
+    """Return True for native code that waits to be woken below a function that serves a request.
+
+    One wait alone tells nothing of where its thread returns to; functions are named for what they
+    do.
+    """
+    own = [
+        short_name(frame.name).rpartition("::")[2]
+        for frame in user
+        if frame.kind in ("user", "inlined") and frame.module != "[jit]" and program.owns(frame)
+    ]
+    return (
+        len(own) > 1 and not _TAKES.match(own[0]) and any(_HANDLES.match(name) for name in own[1:])
+    )
 
 
 def are_deeper_than_home(

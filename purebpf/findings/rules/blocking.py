@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from collections.abc import Iterator
 
@@ -292,7 +293,16 @@ def _waker(evidence: Evidence, stays: list[Stay]) -> str:
     if wakers[_TIMER] > _MOSTLY * wakers.total() > 0:
         each_ms = 1000 * seconds_of(stays) / max(1, sum(stay.times for stay in stays))
         return f"nobody wakes them: each wait ends by its timeout, {each_ms:.0f} ms in the mean"
+    if not activity and _time_out(evidence, stays):
+        return "nobody wakes them: each wait ends by its timeout (ETIMEDOUT)"
     return f"{who} {activity}" if activity else f"{who} did not show"
+
+
+def _time_out(evidence: Evidence, stays: list[Stay]) -> bool:
+    """Return True if as many waits ended by their time limit as these were."""
+    pids = chief(stays)
+    expired = evidence.count_calls(pids, ("futex",), errno.ETIMEDOUT)
+    return expired > _MOSTLY * sum(stay.times for stay in stays) > 0
 
 
 def _stranger(evidence: Evidence, stays: list[Stay], wakers: Counter[int]) -> str:
