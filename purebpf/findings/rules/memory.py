@@ -40,7 +40,8 @@ _COMPUTES = 0.9
 _WHOLE = 3
 _LEAST_JAVA_GROWTH, _OF_NEW_PAGES = 300_000.0, 0.5
 """Bytes a second; the part of the growth for which the JVM uses memory that it never used."""
-_COLLECTIONS = 3
+_COLLECTIONS, _FEW_STEPS = 3, 2
+"""Collections that a heap outgrows; looks of a busy machine, which must all show more."""
 _OLD_COLLECTIONS, _RISES = 2, 0.02
 """Old collections that tell a leak from garbage, and what they leave more, by the heap's size."""
 _OPEN = "no old collection yet, which would show how much of that is garbage"
@@ -176,7 +177,8 @@ def java_growth(evidence: Evidence) -> Iterator[Finding]:
     """
     for heap in evidence.facts.java_heaps:
         process = evidence.process(heap.pid)
-        rate, left = _growth_by_collections(heap), _left_by_collections(heap)
+        rate = _growth_by_collections(heap, evidence.elapsed_s)
+        left = _left_by_collections(heap)
         anon = process.anon[-1] - process.anon[0] if process.anon else 0
         is_new_memory = anon > _OF_NEW_PAGES * (heap.used[-1] - heap.used[0])
         is_growing = rate >= _LEAST_JAVA_GROWTH and is_new_memory
@@ -248,16 +250,18 @@ def direct_growth(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-def _growth_by_collections(heap: JavaHeap) -> float:
+def _growth_by_collections(heap: JavaHeap, elapsed_s: float) -> float:
     """Bytes a second that collections leave more and more of; else 0.0."""
     steps = [after - before for before, after in pairwise(heap.used)]
     grown = heap.used[-1] - heap.used[0]
     rises = sum(step > 0 for step in steps)
-    if heap.old or min(heap.young, rises) < _COLLECTIONS or min(steps) < 0:
+    if len(steps) < _FEW_STEPS or rises < min(_COLLECTIONS, len(steps)):
+        return 0.0
+    if heap.old or heap.young < _COLLECTIONS or min(steps) < 0:
         return 0.0
     if heap.used[len(heap.used) // 2] - heap.used[0] > _EARLY * grown:
         return 0.0
-    return grown / len(steps)
+    return grown / max(len(steps), elapsed_s - _AROUND_S)
 
 
 def _allocates(frame: StackFrame) -> bool:

@@ -124,6 +124,13 @@ def test_a_heap_before_its_first_old_collection_is_no_finding() -> None:
     assert not find(jvm())[0].is_busy
 
 
+def test_few_looks_at_a_java_heap_must_all_show_more() -> None:
+    looks = (40 * MIB, 60 * MIB, 78 * MIB)
+    assert about_growth(jvm(used=looks, anon=looks)) != []
+    assert about_growth(jvm(used=looks[:2], anon=looks[:2])) == []
+    assert about_growth(jvm(used=(*looks[:2], looks[1]), anon=looks)) == []
+
+
 def test_what_old_collections_leave() -> None:
     """A leak leaves more each time; a cache that drops its oldest entries leaves the same."""
     leak = tuple(n * MIB for n in (300, 500, 340, 500, 380, 500, 420, 500, 460, 560))
