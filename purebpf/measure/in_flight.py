@@ -44,7 +44,7 @@ class Sleepers:
 
     Attributes:
         traces: the user stacks that were walked here, by number.
-        undescribed: threads whose stack could not be walked.
+        undescribed: threads whose stack could not be walked, or that moved before they were listed.
         are_shown: whether the kernel shows where threads were in user code (Linux 5.15).
         left_out: threads beyond `MOST_THREADS` in flight, at the start or at the end.
     """
@@ -53,7 +53,8 @@ class Sleepers:
         self, switches: Switches, is_wanted: IsWanted, *, walk: bool, only_listed: bool = False
     ) -> None:
         self.traces: dict[int, Trace] = {}
-        self.undescribed = 0
+        self._cut = 0
+        self._unlisted: set[int] = set()
         self.are_shown = True
         self.left_out = 0
         self._only_listed = only_listed
@@ -65,7 +66,7 @@ class Sleepers:
         )
         asleep = [*islice(away, MOST_THREADS)]
         self.leave_out(sum(1 for _ in away))
-        self.are_shown = any(task.registers is not None for task in asleep)
+        self.are_shown = not asleep or any(task.registers is not None for task in asleep)
         threads = [
             Sleeping(task.place.pid, task.place.tid, task.registers, task.pthread)
             for task in asleep
@@ -76,8 +77,13 @@ class Sleepers:
             place = task.place
             if walk and not task.is_kernel_thread:
                 place = place._replace(user=numbers.get(place.tid, _UNAVAILABLE))
-            self.undescribed += _UNAVAILABLE in (place.user, place.kernel)
+            self._cut += _UNAVAILABLE in (place.user, place.kernel)
             self._places[place.tid] = place
+
+    @property
+    def undescribed(self) -> int:
+        """The number of threads with time that has no stack."""
+        return self._cut + len(self._unlisted)
 
     def leave_out(self, count: int) -> None:
         """Note that so many threads in flight are not looked at."""
@@ -115,6 +121,15 @@ class Sleepers:
             return None if self._only_listed else place
         return place._replace(state=known.state, user=known.user, kernel=known.kernel)
 
+    def describe_before(self, place: Place) -> Place | None:
+        """Return the same of a thread that came to a CPU since the run began; one that did before
+        the list was made has no stack, and counts as `undescribed`.
+        """
+        described = self.describe(place)
+        if described is not None and place.tid not in self._places:
+            self._unlisted.add(place.tid)
+        return described
+
     def describe_spans(
         self, spans: Iterable[tuple[Place, Span]], *, split: bool
     ) -> Iterator[tuple[Place, Span]]:
@@ -127,7 +142,7 @@ class Sleepers:
             if place.state != BEFORE:
                 yield place, span
                 continue
-            known = self.describe(place)
+            known = self.describe_before(place)
             if known is None:
                 continue
             if split and known.state == BEFORE and not span.runnable_ns:
@@ -192,7 +207,7 @@ def _of_task(
     pending_ns, pending_state, pending_waking_ns = task.pending
     if pending_ns:
         then = place._replace(state=pending_state, user=0, kernel=0)
-        before = sleepers.describe(then) if pending_state == BEFORE else then
+        before = sleepers.describe_before(then) if pending_state == BEFORE else then
         if before is not None:
             began_ns = since_ns - pending_ns
             yield before, run.span(began_ns, since_ns, pending_waking_ns, before.state)

@@ -107,3 +107,15 @@ def test_a_thread_that_nobody_woke_had_waited_for_a_cpu(held: list[int]) -> None
     ]
     assert [*found.describe_spans(spans, split=False)] == spans
     assert sum(held) == 1
+
+
+def test_threads_that_were_gone_when_the_list_was_made_are_counted(held: list[int]) -> None:
+    """Their time since the start is there, without a stack."""
+    found = sleepers(Machine(1))
+    places = [Place("nap", 7, tid, BEFORE, 0, 0) for tid in (1, 2, 3)]
+    for _ in range(2):  # each thread counts once, however often the times are looked at
+        spans = [(place, Span(1, 600, 0)) for place in (*places, Place("nap", 7, 4, "S", 5, 5))]
+        assert len([*found.describe_spans(spans, split=False)]) == 4
+    assert found.undescribed == 2
+    assert sum(held) == 1
+    assert sleepers(Machine(0)).are_shown, "no thread that a kernel could hide"
