@@ -34,9 +34,12 @@ _TREE = """
 adds the children, existing and future ones. A command behind `--` is always measured with all
 its children.
 
-Four commands lack most of these. `kwork` shows work of the kernel that belongs to no task, `triage`
-looks at the whole machine, `dump` at one process, and a script filters by itself:
+Three commands lack most of these. `kwork` shows work of the kernel that belongs to no task.
+`triage` looks at the whole machine, because what slows a service is often another one; its findings
+name the process and the container. A script filters by itself:
 `/uid == 1000 && cgroup == cgroupid("/sys/fs/cgroup/web")/`.
+
+`--json` is the same as `--format json` in every command that prints JSON.
 
 `profile` and `record` also take `--count N`, as bcc and perf spell it, for `--period N`.
 """

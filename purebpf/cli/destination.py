@@ -27,6 +27,7 @@ __all__ = [
     "add_answer",
     "add_destinations",
     "add_folded",
+    "add_json",
     "add_top",
     "destinations",
     "encode",
@@ -86,6 +87,15 @@ def add_destinations(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--format", dest="formats", metavar="FORMAT", action="append", default=[],
         help=f"{', '.join(FORMATS)}; one for each -o",
+    )  # fmt: skip
+    add_json(group)
+
+
+def add_json(group: argparse._ArgumentGroup) -> None:
+    """Option --json, which is one of `formats`."""
+    group.add_argument(
+        *("--json",), dest="formats", action="append_const", const="json", default=[],
+        help="same as --format json",
     )  # fmt: skip
 
 

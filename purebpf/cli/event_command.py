@@ -43,7 +43,7 @@ def add_output(
 ) -> argparse._ArgumentGroup:
     """Options of `EventView`; returns their group."""
     group = command_parser.add_argument_group("output")
-    group.add_argument("--format", choices=formats, help="json: an object on each line")
+    parser.add_format(group, formats, "json: an object on each line")
     parser.add_output(group)
     return group
 

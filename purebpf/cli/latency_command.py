@@ -100,7 +100,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="also print average and total",
     )
-    group.add_argument("--format", choices=("text", "json"))
+    parser.add_format(group)
     group.add_argument(
         *("--groups",), metavar="N", type=positive_int,
         help="maximum number of histograms (default %(default)s)",

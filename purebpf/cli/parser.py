@@ -445,6 +445,19 @@ def add_old_name(
     )
 
 
+def add_format(
+    group: argparse._ActionsContainer,
+    formats: Sequence[str] = ("text", "json"),
+    about: str = "default: text",
+) -> None:
+    """Option `format`, which --json sets, too."""
+    group.add_argument("--format", choices=formats, help=about)
+    group.add_argument(
+        *("--json",), dest="format", action="store_const", const="json",
+        help="same as --format json",
+    )  # fmt: skip
+
+
 def add_output(group: argparse._ArgumentGroup) -> None:
     """Options `output` and `strict`."""
     group.add_argument(

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from purebpf.errors import KernelError
 from purebpf.loader.host import cgroups
-from purebpf.measure.targets import NoSuchTargetError
+from purebpf.measure.target_ends import first_pids
+from purebpf.measure.targets import (
+    NoSuchTargetError,
+    Target,
+    check_processes,
+    check_threads,
+    is_in_scope,
+    processes_in,
+    without_gone,
+)
 from purebpf.observe.instruments.process_tree import processes_called
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.syscall import proc
 
-__all__ = ["container_cgroup", "explain_absence", "processes_named"]
+__all__ = ["container_cgroup", "explain_absence", "present_processes", "processes_named"]
 
 _SHOWN = 5
 
@@ -26,6 +36,36 @@ def processes_named(name: str) -> tuple[int, ...]:
     if not pids:
         raise NoSuchTargetError(f"no process is called {name!r}{_similar(name)}")
     return pids
+
+
+def present_processes(target: Target, *, tree: bool = False) -> tuple[int, ...]:
+    """Return the processes that a target means at this moment, without this one.
+
+    Args:
+        target: whom the options mean. Its CPUs do not matter.
+        tree: also the processes below those of `pids` and `comm`.
+
+    Raises:
+        NoSuchTargetError: there is none.
+        NotSupportedError: a cgroup that is not of version 2.
+    """
+    if target.pids:
+        check_processes(target.pids, thread_option="-t")
+        pids = first_pids(without_gone(target.pids), tree=tree)
+    elif target.tids:
+        check_threads(target.tids)
+        statuses = [proc.status(tid) for tid in target.tids]
+        pids = tuple([int(status["Tgid"]) for status in statuses if status])
+    elif target.comm is not None:
+        pids = first_pids(processes_named(target.comm), tree=tree)
+    elif target.cgroup is not None:
+        pids = tuple(processes_in(target.cgroup))
+    else:
+        pids = tuple(proc.pids())
+    present = {pid for pid in pids if pid != os.getpid() and is_in_scope(pid, target)}
+    if not present:
+        raise NoSuchTargetError("no process that runs now is in this target")
+    return tuple(sorted(present))
 
 
 def explain_absence(name: str) -> Iterator[str]:

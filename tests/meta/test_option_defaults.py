@@ -32,7 +32,7 @@ NEEDED = {
 """The words without which a command does not begin."""
 
 GIVEN = {
-    "dump": {"pid"},
+    "dump": {"pids"},
     "latency": {"functions"},
     "convert": {"to"},
     "diff": {"before", "after"},

@@ -22,7 +22,7 @@ DIFFERENT = {
 }
 """Long options with values that differ, and why."""
 ALL_THREADS = {"triage", "report", "convert", "diff", "view", "inspect", "doctor", "setup"}
-ALL_THREADS |= {"completion", "dump", "kwork", "agent", "fleet", "new", "vmlinux"}
+ALL_THREADS |= {"completion", "kwork", "agent", "fleet", "new", "vmlinux"}
 ALL_THREADS |= {"script"}  # a predicate chooses: /pid == 7/
 """Commands that do not choose what runs."""
 
@@ -73,7 +73,7 @@ def test_every_command_that_measures_takes_a_target(
         if not any(flag in option.flags for option in command.options)
     }
     if flag == "--pid":
-        without |= {"script", "dump"}  # they have it: to end with the process, for PID
+        without |= {"script"}  # it has it: to end with the process
     assert without == ALL_THREADS & {command.name for command in commands}
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from purebpf.cli import parser
 from purebpf.cli.arguments import address, positive_int, seconds
-from purebpf.cli.destination import Destination, destinations
+from purebpf.cli.destination import Destination, add_json, destinations
 from purebpf.services.fleet.request import FleetOptions, Query
 
 __all__ = ["Parsed", "build_parser", "parse"]
@@ -169,6 +169,7 @@ def _add_answers(group: argparse._ArgumentGroup) -> None:
         "--format", dest="formats", metavar="FORMAT", action="append", default=[],
         help="of flamegraph: text, folded, json, html, pprof, ...; of diff: text, html, json",
     )  # fmt: skip
+    add_json(group)
     group.add_argument(
         "--print",
         dest="shown",

@@ -77,9 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
         "before", metavar="BEFORE", help="a saved profile: JSON or folded; -: standard input"
     )
     command_parser.add_argument("after", metavar="AFTER", help="the profile to compare with it")
-    command_parser.add_argument(
-        "--format", choices=FORMATS, help="default: by the name of FILE, or text"
-    )
+    parser.add_format(command_parser, FORMATS, "default: by the name of FILE, or text")
     command_parser.add_argument(
         *("-o", "--output"), metavar="FILE", type=output,
         help="write to FILE when it is complete; -: standard output",

@@ -26,7 +26,11 @@ def _run(options: DoctorOptions) -> int:
 
     with Output(options.output) as output:
         report = examine()
-        output.write([document(report)] if options.json else lines(report, everything=options.all))
+        output.write(
+            [document(report)]
+            if options.format == "json"
+            else lines(report, everything=options.all)
+        )
     return command.FAILED if any(answer.obstacles for answer in report.commands) else 0
 
 

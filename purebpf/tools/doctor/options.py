@@ -29,12 +29,12 @@ class DoctorOptions(NamedTuple):
 
     Attributes:
         all: also the present features, not only the missing ones.
-        json: JSON, which always has everything.
+        format: "text" or None, or "json", which always has everything.
         output: a file for the result; None is standard output.
     """
 
     all: bool = False
-    json: bool = False
+    format: str | None = None
     output: str | None = None
 
 
@@ -47,7 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     command_parser = parser.new("purebpf doctor", _DESCRIPTION, _EXAMPLES, usage="")
     command_parser.add_argument("--all", action="store_true", help="also list what works")
-    command_parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_format(command_parser)
     command_parser.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from purebpf.cli import parser
-from purebpf.cli.arguments import output, positive_int
+from purebpf.cli.arguments import id_list, output
 from purebpf.tuples import NamedTuple
 
 __all__ = ["DumpOptions", "build_parser", "parse"]
@@ -21,6 +21,7 @@ _EPILOG = """\
 examples:
   purebpf dump 185            what process 185 does now
   purebpf dump -v 185         each thread apart, with its frames in the kernel
+  purebpf dump --container web    every process of a container
   purebpf dump --native 185   with the frames of the runtime itself
   purebpf dump --async 185    with the tasks of asyncio
   purebpf dump --json 185     for a program
@@ -33,23 +34,29 @@ to 25, and JavaScript frames: node 18 and 20 to 26, on x86_64. docs/dump.md"""
 
 
 class DumpOptions(NamedTuple):
-    """The process to dump, and the parts to print.
+    """The processes to dump, and the parts to print.
 
     Attributes:
-        pid: the process.
+        pids, tids, comm, tree, uid, cgroup: whom to dump, as in all commands; cpus: empty.
         native: also the frames of the interpreter.
         async_tasks: also the tasks of asyncio.
         user_stacks_only: no kernel frames.
-        json: JSON instead of text.
+        format: "text" or None, or "json".
         output: a file for the result; None is standard output.
         verbose: each thread apart, with the frames in the kernel.
     """
 
-    pid: int
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    comm: str | None = None
+    tree: bool = False
+    uid: int | None = None
+    cgroup: str | None = None
     native: bool = False
     async_tasks: bool = False
     user_stacks_only: bool = False
-    json: bool = False
+    format: str | None = None
     output: str | None = None
     verbose: bool = False
 
@@ -57,22 +64,26 @@ class DumpOptions(NamedTuple):
 def parse(argv: Sequence[str]) -> DumpOptions:
     """The options, or the end of the process with a usage message (status 2)."""
     command_parser = build_parser()
-    values = vars(command_parser.parse_args(argv))
-    given = values.pop("process")
-    if (given is None) == (values["pid"] is None):
-        command_parser.error("one process is needed: purebpf dump PID")
-    return DumpOptions(**{**values, "pid": given if values["pid"] is None else values["pid"]})
+    parsed = parser.parse(command_parser, argv, {})
+    if parsed.command:
+        command_parser.error("a command has no stacks before it runs: purebpf dump PID")
+    given = parsed.process or ()
+    named = (parsed.pids, parsed.tids, parsed.comm)
+    if given and any(named):
+        command_parser.error("PID excludes -p, -t and --comm")
+    if not given and not any((*named, parsed.cgroup, parsed.uid is not None)):
+        command_parser.error("a process is needed: purebpf dump PID")
+    parsed.pids = parsed.pids or given
+    return parser.pick(DumpOptions, parsed, is_partial=True)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     command_parser = parser.new("purebpf dump", _DESCRIPTION, _EPILOG, usage="PID")
     command_parser.add_argument(
-        "pid", metavar="PID", nargs="?", type=positive_int, help="the process"
+        "process", metavar="PID", nargs="?", type=id_list, help="the process, or several: PID,PID"
     )
-    command_parser.add_argument(
-        *("-p", "--pid"), dest="process", metavar="PID", type=positive_int, help="the same as PID"
-    )
+    parser.add_targets(command_parser.add_argument_group("targets"), cpus=None)
     command_parser.add_argument(
         *("-v", "--verbose"),
         action="store_true",
@@ -90,7 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
     command_parser.add_argument(
         *("-U", "--user-stacks-only"), action="store_true", help="leave out the kernel's frames"
     )
-    command_parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_format(command_parser)
     command_parser.add_argument(
         *("-o", "--output"), metavar="FILE", type=output, help="write to FILE instead of the screen"
     )

@@ -145,7 +145,7 @@ def dump(
         NotSupportedError: another machine than x86_64 and arm64.
     """
     began = time.monotonic()
-    check_processes((pid,), thread_option="its process, not")
+    check_processes((pid,), thread_option="-t")
     notes: list[str] = []
     asked = needing("CAP_BPF", "CAP_PERFMON", without_root=RECORD_INSTEAD)
     with asked, ExitStack() as open_now:

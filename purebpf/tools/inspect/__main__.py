@@ -70,7 +70,7 @@ def _run(options: InspectOptions) -> int:
             report = described = inspect(options)
             text = lines(described)
         folded = (fold(line, output.columns) for line in text)
-        output.write([document(report)] if options.json else folded)
+        output.write([document(report)] if options.format == "json" else folded)
     return 0
 
 

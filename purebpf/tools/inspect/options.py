@@ -65,7 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="the types of another kernel: BTF alone, or an ELF file that contains it",
     )
     form = command_parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_format(form)
     form.add_argument(
         "--stubs",
         action="store_true",

@@ -13,7 +13,7 @@ class InspectOptions(NamedTuple):
     Attributes:
         path: the object file, or a perf.data file.
         btf: a file with the types of another kernel; None is the running one and its modules.
-        json: JSON instead of text.
+        format: "text" or None, or "json".
         output: a file for the result; None is standard output.
         btf_for: write the part of this file's types that the object needs, as BTF, instead.
         sections: the ELF file's header, sections, relocations and notes instead.
@@ -24,7 +24,7 @@ class InspectOptions(NamedTuple):
 
     path: str
     btf: str | None = None
-    json: bool = False
+    format: str | None = None
     output: str | None = None
     btf_for: str | None = None
     stubs: bool = False

@@ -130,6 +130,11 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
         "-f", "--format", type=_format, default="text", metavar="{text,json}",
         help="text, or lines of JSON",
     )  # fmt: skip
+    if not as_bpftrace:
+        command_parser.add_argument(
+            *("--json",), dest="format", action="store_const", const="json",
+            help="same as --format json",
+        )  # fmt: skip
     command_parser.add_argument("-o", "--output", metavar="FILE", help="write the output to a file")
     command_parser.add_argument(
         "-B", dest="buffering", choices=("line", "full", "none"),

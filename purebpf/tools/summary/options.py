@@ -139,7 +139,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         *("-i", "--interval"), dest="interval_s", metavar="SECONDS", type=seconds,
         help="print a table at this interval, with what ended in it",
     )  # fmt: skip
-    group.add_argument("--format", choices=("text", "json", "csv"))
+    parser.add_format(group, ("text", "json", "csv"))
     group.add_argument(
         "--layout", choices=("perf",),
         help="of text: that of `perf trace -s`, in milliseconds, wider than 80 columns",

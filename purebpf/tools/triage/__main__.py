@@ -47,7 +47,7 @@ def _run(options: TriageOptions) -> int:
         if _is_stored(options):  # commands measure the present
             show = ("view", options.folder or _STORE)
             findings = [one._replace(command=show) for one in findings if one.kind not in _VAGUE]
-        text = [document(facts, findings)] if options.json else lines(facts, findings)
+        text = [document(facts, findings)] if options.format == "json" else lines(facts, findings)
         output.write(text)
     is_live = options.load is None and not _is_stored(options)
     lost = _say_losses(losses, verbose=options.verbose) if is_live else False

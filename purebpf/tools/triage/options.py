@@ -38,7 +38,7 @@ class TriageOptions(NamedTuple):
     """The duration of the look, and the form of the result."""
 
     duration_s: float = DEFAULT_S
-    json: bool = False
+    format: str | None = None
     save: str | None = None
     load: str | None = None
     since_s: float | None = None
@@ -58,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     command_parser = parser.new("purebpf triage", _DESCRIPTION, _EPILOG, usage="[duration]")
     parser.add_duration(command_parser, "look", default="%(default)g")
     output = command_parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="findings as JSON, schema 1")
+    parser.add_format(output, about="json: the findings, schema 1")
     output.add_argument("--save", metavar="FILE", help="write the facts to a file, too")
     output.add_argument("--load", metavar="FILE", help="find in saved facts instead of measuring")
     stored = command_parser.add_argument_group("an incident that is over")

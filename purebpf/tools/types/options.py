@@ -96,11 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--struct", metavar="NAME",
         help="the layout of one struct, with the share of each member and cache line",
     )  # fmt: skip
-    group.add_argument(
-        "--format",
-        choices=("text", "json", "csv"),
-        help="json: an object on each line",
-    )
+    parser.add_format(group, ("text", "json", "csv"), "json: an object on each line")
     group.add_argument(
         *("--map-entries",), metavar="N", type=positive_int,
         help="maximum number of sampled addresses (default %(default)s)",

@@ -13,6 +13,7 @@ import pytest
 from purebpf.loader.host import cpus
 from purebpf.loader.types import kernel_btf as btf
 from purebpf.measure import targets, wait
+from purebpf.measure.named_targets import present_processes
 from purebpf.measure.target_ends import TargetEnds
 from purebpf.syscall import proc
 
@@ -111,3 +112,24 @@ def test_a_run_whose_targets_have_ended_is_over(children: list[subprocess.Popen[
     children[0].wait()
     with TargetEnds([children[0].pid]) as ends:
         assert wait.until(None, (), targets=ends)
+
+
+def test_the_present_processes_of_a_target(children: list[subprocess.Popen[bytes]]) -> None:
+    first, second = (child.pid for child in children)
+    assert present_processes(_target(pids=(second, first))) == tuple(sorted((first, second)))
+    assert present_processes(_target(tids=(first,))) == (first,)
+    tree = present_processes(_target(pids=(os.getpid(),)), tree=True)
+    assert {first, second} <= set(tree)
+    assert os.getpid() not in tree
+    own = present_processes(_target(uid=os.getuid()))
+    assert {first, second} <= set(own)
+    children[0].kill()
+    children[0].wait()
+    assert present_processes(_target(pids=(first, second))) == (second,)
+
+
+def test_a_target_without_a_process_is_reported(children: list[subprocess.Popen[bytes]]) -> None:
+    with pytest.raises(targets.NoSuchTargetError, match="no process that runs now"):
+        present_processes(_target(pids=(children[0].pid,), uid=(1 << 32) - 3))
+    with pytest.raises(targets.NoSuchTargetError, match="no process is called"):
+        present_processes(_target(comm="nobody-has-it"))

@@ -79,7 +79,7 @@ def test_a_thread_without_user_frames_keeps_those_of_the_kernel() -> None:
 
 
 def test_the_process_may_be_given_by_an_option(capsys: pytest.CaptureFixture[str]) -> None:
-    assert parse(["-p", "185"]).pid == parse(["185"]).pid == 185
+    assert parse(["-p", "185"]).pids == parse(["185"]).pids == (185,)
     for wrong in ([], ["185", "-p", "185"]):
         with pytest.raises(SystemExit):
             parse(wrong)

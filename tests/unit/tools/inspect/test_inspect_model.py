@@ -174,5 +174,5 @@ def test_json_is_the_report() -> None:
 def test_options_are_those_of_the_command_line() -> None:
     assert parse(["a.o"]) == InspectOptions("a.o")
     assert parse(["--btf", "k.btf", "--json", "-o", "x", "a.o"]) == InspectOptions(
-        "a.o", "k.btf", json=True, output="x"
+        "a.o", "k.btf", format="json", output="x"
     )

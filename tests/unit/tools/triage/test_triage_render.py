@@ -121,7 +121,7 @@ def test_other_documents_do_not_meet_it(field: str, value: object) -> None:
     [
         ([], TriageOptions()),
         (["3"], TriageOptions(duration_s=3.0)),
-        (["--json", "--save", "f.json"], TriageOptions(json=True, save="f.json")),
+        (["--json", "--save", "f.json"], TriageOptions(format="json", save="f.json")),
     ],
 )
 def test_options(words: list[str], options: TriageOptions) -> None:
