@@ -9,7 +9,12 @@
 set -eu
 cd "$(dirname "$0")/../.."
 out=$(realpath -m "${1:-build/release}")
-step() { printf '\n== %s\n' "$*"; }
+step() { # [WHAT]: ends a step, with its duration, and begins the next one
+    now=$(date +%s)
+    [ -z "${began-}" ] || echo "   ($((now - began)) s)"
+    began=$now
+    [ -z "$*" ] || printf '\n== %s\n' "$*"
+}
 
 if [ -n "$(git status --porcelain --untracked-files=no)" ]; then
     echo "the tree has changes that are in no commit: commit or stash them" >&2
@@ -48,10 +53,11 @@ build() { # NAME UMASK ZONE LANGUAGE
             sh "$work/$1/$1-tree/scripts/release/build.sh" "$work/$1/out"
     )
 }
-step "first build"
-build first 022 UTC C.UTF-8
-step "second build"
+step "two builds, side by side"
+build first 022 UTC C.UTF-8 &
+first=$!
 build second 077 Pacific/Auckland C
+wait $first
 
 step "the same, byte for byte"
 (cd "$work/first/out" && sha256sum -- *) >"$work/first.sums"
@@ -65,15 +71,44 @@ python3 scripts/release/provenance.py "$out" build/wheels >"$work/provenance.jso
 cp "$work/provenance.json" "$out/provenance.intoto.json"
 
 if [ "${ROOTS-}" = yes ]; then
-    step "one program that needs no Python"
-    sh scripts/release/frozen.sh "$out"
-    step "an image"
-    sh scripts/release/image.sh "$out"
-    step "in fresh roots"
-    sh scripts/release/roots.sh "$out"
-    step "with a CPython of musl"
-    sh scripts/release/musl.sh "$out"
+    step "packages that the installations need"
+    # shellcheck source=scripts/packages.sh
+    . scripts/packages.sh
+    # all at once: the installations run side by side, and apt-get does not
+    packages <<LIST
+debootstrap debootstrap
+umoci umoci
+skopeo skopeo
+musl-gcc musl-tools
+make make
+xz xz-utils
+pkg-config pkg-config
+/usr/include/linux/bpf.h linux-libc-dev
+LIST
+    step "installations, two at a time"
+    # one side compiles CPython twice, the other one unpacks packages
+    (
+        began=
+        step "one program that needs no Python"
+        sh scripts/release/frozen.sh "$out"
+        step "with a CPython of musl"
+        sh scripts/release/musl.sh "$out"
+        step
+    ) >"$work/compiled.log" 2>&1 &
+    compiled=$!
+    (
+        began=
+        step "an image"
+        sh scripts/release/image.sh "$out"
+        step "in fresh roots"
+        sh scripts/release/roots.sh "$out"
+        step
+    )
+    wait $compiled && compiled=0 || compiled=$?
+    cat "$work/compiled.log"
+    [ "$compiled" = 0 ]
 fi
+step
 
 (cd "$out" && sha256sum -- *) >"$work/SHA256SUMS"
 cp "$work/SHA256SUMS" "$out/SHA256SUMS"

@@ -14,7 +14,8 @@ make_root() {
 debootstrap debootstrap
 LIST
     rm -rf "$2"
-    debootstrap --variant=minbase ${3:+--include=$3} \
+    mkdir -p "build/roots/archives/$1" # roots of one suite have most packages in common
+    debootstrap --cache-dir="$PWD/build/roots/archives/$1" --variant=minbase ${3:+--include=$3} \
         --keyring=/usr/share/keyrings/debian-archive-keyring.gpg "$1" "$2" "$mirror" >"$2.log" 2>&1 ||
         { tail -5 "$2.log" >&2 && return 1; }
     touch "$2/complete"

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
+import shutil
+import subprocess
 import tarfile
 from pathlib import Path
+
+import pytest
 
 from scripts.release.normalize_sdist import normalize
 from scripts.release.provenance import statement
 
+ROOT = Path(__file__).resolve().parents[2]
 _FILES = {
     "pkg/setup.cfg": b"[metadata]\n",
     "pkg/run": b"#!/bin/sh\n",
@@ -78,3 +84,60 @@ def test_provenance_names_each_file_by_its_digest(tmp_path: Path) -> None:
         "build.whl",
     ]
     assert definition["externalParameters"]["commit"] == "c" * 40
+
+
+@pytest.fixture
+def signed(tmp_path: Path) -> Path:
+    """A folder with files, and their sums signed by the command of release.sh with a new key."""
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not installed")
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    public = key.with_suffix(".pub").read_text()
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "allowed_signers").write_text(f"release {public}")
+    (out / "purebpf.whl").write_bytes(b"purebpf")
+    digest = hashlib.sha256(b"purebpf").hexdigest()
+    (out / "SHA256SUMS").write_text(f"{digest}  purebpf.whl\n")
+    script = (ROOT / "scripts/release/release.sh").read_text()
+    (line,) = re.findall(r"^ *(ssh-keygen -Y sign .*)$", script, re.MULTILINE)
+    shell = f"SIGNING_KEY={key} out={out}; {line}"
+    subprocess.run(["sh", "-euc", shell], check=True, capture_output=True)
+    return out
+
+
+def check_as_the_page_says(out: Path) -> int:
+    """Run the page's commands for a downloaded release; return their exit status."""
+    page = (ROOT / "docs/releases.md").read_text()
+    block = page.partition("## Check what you downloaded")[2].partition("```console\n")[2]
+    lines = re.findall(r"^\$ (.*)$", block.partition("```")[0], re.MULTILINE)
+    assert [line.split()[0] for line in lines] == ["sha256sum", "ssh-keygen"]
+    script = "\n".join(lines)
+    done = subprocess.run(["sh", "-euc", script], cwd=out, capture_output=True, check=False)
+    return done.returncode
+
+
+def test_a_signed_release_is_verified_as_its_page_says(signed: Path) -> None:
+    assert check_as_the_page_says(signed) == 0
+
+
+def test_a_changed_file_is_noticed(signed: Path) -> None:
+    (signed / "purebpf.whl").write_bytes(b"another")
+    assert check_as_the_page_says(signed) != 0
+
+
+def test_a_changed_list_of_files_is_noticed(signed: Path) -> None:
+    """Somebody replaced a file with its sum, and cannot sign."""
+    (signed / "purebpf.whl").write_bytes(b"another")
+    digest = hashlib.sha256(b"another").hexdigest()
+    (signed / "SHA256SUMS").write_text(f"{digest}  purebpf.whl\n")
+    assert check_as_the_page_says(signed) != 0
+
+
+def test_a_signature_by_another_key_is_noticed(signed: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
+    public = other.with_suffix(".pub").read_text()
+    (signed / "allowed_signers").write_text(f"release {public}")
+    assert check_as_the_page_says(signed) != 0
