@@ -15,6 +15,37 @@
 #define INSTRUCTION_MASK 0xFFFFFF
 #define NO_INSTRUCTION 0x7FFFFF // behind all of a code object
 
+#define PHP_KIND 0 // words of `code_fields` of a function of PHP
+#define PHP_NAME 1
+#define PHP_CLASS_NAME 2
+#define PHP_FILE 3 // and its line
+#define PHP_INTERNAL 1
+#define PHP_NAME_IN_CLASS 8
+
+// Fills `code_fields` for a function of PHP: strings, as a code object has them. False: it is none.
+static __always_inline bool read_php_function(struct python_walk *walk, u64 function)
+{
+	u64 *fields = walk->code_fields;
+	u8 kind;
+
+	if (bpf_probe_read_user(fields, 24, (void *)function))
+		return false;
+	fields[PHP_FILE] = 0;
+	fields[PHP_FILE + 1] = 0;
+	kind = fields[PHP_KIND];
+	if (kind != PHP_INTERNAL && kind != 2 && kind != 4)
+		return false;
+	if (kind != PHP_INTERNAL &&
+	    bpf_probe_read_user(&fields[PHP_FILE], 16,
+				(void *)(function + walk->layout.function_file)))
+		return false;
+	if (!fields[PHP_NAME]) // code of a file: its class is that of the function that includes it
+		fields[PHP_CLASS_NAME] = 0;
+	if (!fields[PHP_CLASS_NAME])
+		return true;
+	return read_word(&fields[PHP_CLASS_NAME], fields[PHP_CLASS_NAME] + PHP_NAME_IN_CLASS);
+}
+
 // What tells the code object of `code_fields` from those that had its memory before.
 static __always_inline u64 code_identity(u32 place, struct python_walk *walk)
 {
@@ -32,6 +63,9 @@ static __always_inline u64 code_identity(u32 place, struct python_walk *walk)
 			walk->file_identity = text_identity(place, file);
 		}
 		version = mix(text_identity(place, name), walk->file_identity);
+		if (layout->style == PHP_FRAMES)
+			version = mix(version,
+				      text_identity(place, walk->code_fields[PHP_CLASS_NAME]));
 	}
 	return mix(mix(mix(mix(0, version), name), file), line);
 }
@@ -176,7 +210,7 @@ __noinline u32 introduce_code(u32 place)
 	key = &walk->function_key;
 	key->generation = record->generation;
 	key->hash = mix(hash_text(place), record->first_line);
-	if (python_lines) {
+	if (python_lines || walk->layout.style == PHP_FRAMES) { // of PHP, the name of the class
 		hash_lines(place, walk, record);
 		key->hash = mix(key->hash, record->lines_hash);
 		if (!record->lines_hash && walk->layout.has_version) {
@@ -212,8 +246,15 @@ __noinline u32 code_number(u32 place, u64 code)
 	walk->code_key.code = code;
 	walk->least = 1;
 	walk->most = walk->is_main ? walk->newest : 0;
-	if (!read_fields(walk->code_fields, walk->layout.code_size, code + walk->layout.code_start))
+	if (walk->layout.style == PHP_FRAMES) {
+		if (!read_php_function(walk, code)) {
+			st->python_unnamed++;
+			return NO_CODE;
+		}
+	} else if (!read_fields(walk->code_fields, walk->layout.code_size,
+				code + walk->layout.code_start)) {
 		return defer(st, place);
+	}
 	walk->version = 0;
 	if (walk->layout.has_version)
 		walk->version = field(walk->code_fields, walk->layout.code_version);
@@ -228,7 +269,7 @@ __noinline u32 code_number(u32 place, u64 code)
 		number = NO_CODE;
 		if (!walk->is_unread)
 			number = introduce_code(place);
-		if (walk->is_unread)
+		if (walk->is_unread && walk->layout.style != PHP_FRAMES)
 			return defer(st, place);
 		if (number == NO_CODE) {
 			st->python_unnamed++;

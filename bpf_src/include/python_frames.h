@@ -7,6 +7,7 @@
 #ifndef PYTHON_FRAMES_H
 #define PYTHON_FRAMES_H
 
+#include "php_frames.h"
 #include "python_code.h"
 #include "python_tasks.h"
 #include "python_thread.h"
@@ -16,12 +17,6 @@
 // first frame of a call.
 #define SHIM 3
 #define NO_FRAME 0xFFFFFFD // in place of the frames that could not be read
-
-// How many frames of a stack are kept. The marks of tasks have 8 bits for a depth.
-static __always_inline u32 python_room(void)
-{
-	return python_deep && !python_async ? DEEP_PYTHON_FRAMES : PYTHON_FRAMES;
-}
 
 // Keeps the frame that comes next; 0: there is none.
 __noinline int python_step(u32 place)
@@ -74,12 +69,18 @@ __noinline int python_step(u32 place)
 // A number of frames; 0: there are no more.
 __noinline int take_python_steps(u32 place)
 {
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+	bool is_php;
 	int more = 1;
+
+	if (!walk)
+		return 0;
+	is_php = walk->layout.style == PHP_FRAMES;
 
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken < PYTHON_STRIDE; taken++) {
 		OPAQUE(taken);
-		more = python_step(place);
+		more = is_php ? php_step(place) : python_step(place);
 		if (!more)
 			break;
 	}
@@ -141,6 +142,7 @@ WALK_OF_PYTHON int walk_python(u32 place, u32 process, u64 identity)
 	walk->layout = *layout;
 	walk->code = 0;
 	walk->file = 0;
+	walk->php_outermost = 0;
 	walk->number = NO_CODE;
 	walk->newest = layout->newest;
 	walk->frame = 0;

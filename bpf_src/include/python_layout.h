@@ -30,6 +30,7 @@ enum python_style {
 	EVERY_FRAME = 0, // up to 3.10, each frame has its own call of the loop
 	ENTRY_FLAG = 1,	 // 3.11
 	SHIM_FRAMES = 2, // 3.12
+	PHP_FRAMES = 3,	 // no Python: see php_frames.h
 };
 
 // Offsets as in purebpf/runtimes/cpython/layout.py; those that a version does not have are 0. Those of a code
@@ -80,6 +81,10 @@ struct python_process {
 	u32 newest;	 // version of the code objects that were met, in the main interpreter
 	u8 string_shift;
 	u8 pad[3];
+	u64 executor;	   // of PHP: the address of executor_globals
+	u64 generators;	   // and of the pointer to the class of generators; 0: not known
+	u32 function_file; // in a function
+	u32 pad_end;
 };
 
 // Code objects are freed, and another one gets the same memory, for its strings as well: `identity`
@@ -136,7 +141,10 @@ struct python_walk {
 	u64 task_frame;		  // the address of that frame: see python_tasks.h
 	struct code_key code_key; // here, as 6.1 lets all functions of a chain have 512 bytes
 	struct function_key function_key;
-	u32 least; // version of what is deferred
+	u64 php_outermost; // of generators that wait, of which php_frames.h has met up to `php_above`
+	u64 php_above;
+	u64 php_caller; // of the outermost
+	u32 least;	// version of what is deferred
 	u32 most;
 	struct python_process layout;	       // of this process
 	u64 frame_fields[FIELD_BYTES / 8 + 1]; // a word more: fields are read as words

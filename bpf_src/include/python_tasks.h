@@ -381,4 +381,10 @@ static __noinline int walk_tasks(u32 place)
 	return 0;
 }
 
+// How many frames of a stack are kept. The marks of tasks have 8 bits for a depth.
+static __always_inline u32 python_room(void)
+{
+	return python_deep && !python_async ? DEEP_PYTHON_FRAMES : PYTHON_FRAMES;
+}
+
 #endif

@@ -6,10 +6,11 @@
 #include "python_memory.h"
 
 #define MOST_STRING (1u << 20)
-#define HEADER_BYTES 24 // of those, before its characters
-#define FEW_BYTES 40	// of its characters, however long its header is
-#define ENDING_BYTES 64 // of a longer one
-#define TABLE_PARTS 8	// of so many bytes, that tell a table from others
+#define HEADER_BYTES 24	  // of those, before its characters
+#define FEW_BYTES 40	  // of its characters, however long its header is
+#define ENDING_BYTES 64	  // of a longer one
+#define BYTES_OF_PHP 0x64 // PyASCIIObject.state of a compact string of one byte each
+#define TABLE_PARTS 8	  // of so many bytes, that tell a table from others
 
 // What goes in first must be mixed itself, into 0: else it meets the next word in an exclusive or.
 static __always_inline u64 mix(u64 hash, u64 word)
@@ -28,6 +29,8 @@ __noinline u64 text_identity(u32 place, u64 address)
 
 	if (!walk)
 		return 0;
+	if (!address) // a function of PHP has no class, or no file
+		return 0;
 	layout = &walk->layout;
 	from = layout->string_length;
 	if (bpf_probe_read_user(walk->text, whole, (void *)(address + from))) {
@@ -40,6 +43,8 @@ __noinline u64 text_identity(u32 place, u64 address)
 		length = MOST_STRING;
 	state = field(walk->text, (layout->string_state - from) & 31) >>
 		(layout->string_shift & 31);
+	if (layout->style == PHP_FRAMES)
+		state = BYTES_OF_PHP;
 	start = state & 1 << 6 ? layout->ascii_size : layout->compact_size;
 	bytes = length * (state >> 2 & 7);
 	hash = mix(0, length << 3 | (state >> 2 & 7));
@@ -89,6 +94,8 @@ static __always_inline u64 read_string(struct python_process *layout, u64 addres
 	u32 kind, start;
 
 	*state = user_half(address + layout->string_state) >> (layout->string_shift & 31);
+	if (layout->style == PHP_FRAMES)
+		*state = BYTES_OF_PHP;
 	*length = characters < MOST_STRING ? characters : MOST_STRING;
 	kind = *state >> 2 & 7;
 	size = (u64)*length * kind;

@@ -87,6 +87,14 @@ __noinline int find_state(u32 place)
 	if (!walk)
 		return 0;
 	layout = &walk->layout;
+	if (layout->style == PHP_FRAMES) {
+		u64 both = bpf_get_current_pid_tgid();
+
+		walk->is_cut = 0;
+		walk->is_main = 0;
+		walk->state = (u32)both == both >> 32 ? layout->executor : 0;
+		return 0;
+	}
 	walk->is_cut = !read_thread_state(layout, &state);
 	walk->is_main = state && layout->main_interpreter &&
 			link_word(walk, state + layout->thread_interpreter) ==

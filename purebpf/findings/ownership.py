@@ -31,7 +31,7 @@ _INTERPRETERS = compile_later(
 )
 _LIBRARIES = compile_later(
     r"/(site-packages|dist-packages|node_modules|lib/python\d|lib(32|64)?/|usr/share/"
-    r"|gems/|\.cargo/registry|rustlib/|jre/|jdk[^/]*/)|^<|^/lib|^\[|^kernel$|^node:|^built-in$|^$|^(java|jdk|sun)\."
+    r"|gems/|vendor/[\w.-]+/[\w.-]+/|\.cargo/registry|rustlib/|jre/|jdk[^/]*/)|^<|^/lib|^\[|^kernel$|^node:|^built-in$|^$|^(java|jdk|sun)\."
 )
 _GO_OWN = compile_later(r"main\.|[\w-]+(\.[\w-]+)+/")
 _GO_PLUMBING = compile_later(r"(runtime|internal/|syscall|sync)\b[^/]*\.")
@@ -56,6 +56,8 @@ _STARTS = frozenset(
     {"Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "_bootstrap", "run_module"}
 )
 """Python's functions between the start of a thread and the program's own."""
+_TOPS = frozenset({"<module>", "{main}"})
+"""Code outside of functions: of Python and PHP."""
 _JAVA_METHOD = compile_later(r"[\w$]+(\.[\w$<>]+)+$")
 """A method of generated code as purebpf names it; other runtimes' names have colons or blanks."""
 _JAVA_LIBRARIES = compile_later(
@@ -72,8 +74,8 @@ _GO_NAME = compile_later(r"[\w./%~-]+\.(\(\*|\w+\[)|([\w.%~-]+/)+[\w%~-]+\.[\w.]
 """A method of a pointer, a generic function, or a function with the path of its package."""
 _MODERATE = 40
 _HARD_TO_READ = compile_later(r"[< ]|operator")
-_SCRIPT = compile_later(r"\.[cm]?[jt]sx?$|^node:")
-"""The module of a JavaScript function."""
+_SCRIPT = compile_later(r"\.[cm]?[jt]sx?$|^node:|\.(php\d?|phtml|inc)$|\(\d+\) : eval\(\)'d code$")
+"""The module of a function of JavaScript or PHP."""
 
 
 class FrameLike(Protocol):
@@ -146,13 +148,13 @@ class Program(NamedTuple):
 
     @staticmethod
     def _owns_script(name: str, module: str) -> bool:
-        if name in _STARTS or name == "<module>" or name.startswith("["):
+        if name in _STARTS or name in _TOPS or name.startswith("["):
             return False
         return not _is_library(module)
 
     def is_script_top(self, frame: FrameLike) -> bool:
         """Return True for the first lines of the program's own script."""
-        return frame.name == "<module>" and not _is_library(frame.module)
+        return frame.name in _TOPS and not _is_library(frame.module)
 
     def is_library(self, frame: FrameLike) -> bool:
         """Return True for a function of a library that calls others: not the start of a thread."""

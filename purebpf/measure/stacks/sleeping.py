@@ -113,7 +113,8 @@ def read_python(
     known: dict[int, ReadPython] = {}
     for pid, of_process in by_process.items():
         wanted = [at for at, thread in of_process.items() if still is None or thread.tid in still]
-        sleeping = python.read_sleeping(pid, wanted)
+        first = next((at for at, thread in of_process.items() if thread.tid == pid), 0)
+        sleeping = python.read_sleeping(pid, wanted, first)
         for pthread, thread in of_process.items():
             argument = thread.registers.values[native_machine().argument] or 0
             waits = any(gil.has(argument) for gil in sleeping.gils)

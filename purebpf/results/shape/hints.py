@@ -17,6 +17,8 @@ _SHOWN = 3
 _FRAME_POINTERS = "a CPython that was built with frame pointers (CFLAGS=-fno-omit-frame-pointer)"
 _READ_PYTHONS = frozenset(f"3.{minor}" for minor in range(8, 16))
 _PYTHONS = "CPython 3.8 to 3.15"
+_MAIN = "{main}"
+"""The outermost function of PHP."""
 _OLD_PYTHONS = frozenset({"2.7", "3.6", "3.7"})
 """Versions of which py-spy 0.4 shows the functions."""
 _OLDEST_READ_JAVA = 11
@@ -88,6 +90,10 @@ def _is_stripped(entry: Frame | Unknown) -> bool:
 
 
 def _has_names(row: Row, runtime: Runtime) -> bool:
+    if runtime.name == "php" and any(
+        isinstance(frame, Frame) and frame.name == _MAIN for frame in row.user or ()
+    ):
+        return True
     if runtime.name == "node" and runtime.is_named:
         return True
     if runtime.name in _SCRIPTS or runtime.name == "java":
@@ -168,6 +174,8 @@ def _java(runtime: Runtime, ids: str) -> str:
 
 def _script(runtime: Runtime, ids: str) -> str:
     name, how = _SCRIPTS[runtime.name]
+    if runtime.name == "php":
+        return f"the functions of {name} ({ids}) were not read; {how}"
     return f"the functions of {name} ({ids}) are not read; {how}"
 
 
@@ -175,9 +183,8 @@ _SCRIPTS = {
     "php": (
         "PHP",
         (
-            "those that its JIT compiles have names with `php -d opcache.enable=1 "
-            "-d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M -d opcache.jit=function "
-            "-d opcache.jit_debug=16`"
+            "`purebpf profile` and `purebpf dump PID` read those of 8.0 to 8.4 built without "
+            "threads (NTS)"
         ),
     ),
     "ruby": (

@@ -60,6 +60,7 @@ def merge(
     is_switch: Sequence[bool] = (),
     is_whole: bool = False,
     homes: Sequence[Home] = (),
+    may_precede: bool = False,
 ) -> Merged[Native]:
     """Merge both stack traces.
 
@@ -73,6 +74,8 @@ def merge(
         is_whole: whether the native frames reach the first one of their thread.
         homes: the kind of each native frame, for functions that have Python frames and no call of
             the loop.
+        may_precede: whether the innermost function is linked before its call of the loop, and
+            after it, as PHP does.
     """
     calls = _split(python)
     end = _find_base(is_loop, is_switch, len(calls)) if calls and any(is_switch) else None
@@ -81,6 +84,8 @@ def merge(
     loops = sum(is_loop)
     if loops == len(calls) or (_is_between(is_loop, len(calls)) and not any(is_switch)):
         return Merged(_pair(native, is_loop, calls), Fit.EXACT)
+    if may_precede and is_whole and loops == len(calls) - 1:
+        return Merged([*calls[0], *_pair(native, is_loop, calls[1:])], Fit.EXACT)
     if loops > len(calls):
         return Merged(_pair(native, is_loop, calls), Fit.UNKNOWN)
     if not is_whole:

@@ -193,7 +193,7 @@ def dump(
         java.release if java else "",
         v8.version if v8 else "",
         goroutines,
-        php.version if php else "",
+        ".".join(map(str, php.version)) if php else "",
     )
 
 

@@ -67,7 +67,11 @@ def test_where_python_is_read_it_came_too_late() -> None:
             GENERATED,
             ["methods of Java 17 (PID 7) were not read: `purebpf profile`", "Compiler.perfmap"],
         ),
-        (Runtime("php"), EXECUTE, ["functions of PHP (PID 7) are not read", "opcache.jit_debug"]),
+        (
+            Runtime("php"),
+            EXECUTE,
+            ["functions of PHP (PID 7) were not read", "read those of 8.0 to 8.4"],
+        ),
         (Runtime("ruby"), RUN, ["functions of Ruby (PID 7) are not read", "--yjit-perf"]),
         (Runtime("java", "8"), GENERATED, ["Java 8 (PID 7)", "perf-map-agent"]),
         (Runtime("java"), GENERATED, ["methods of Java (PID 7)", "JDK 11 to 25 on x86-64"]),

@@ -9,12 +9,14 @@ from sys import intern
 from purebpf.errors import FormatError
 from purebpf.observe.runtimes.cpython.deferred_codes import Deferred
 from purebpf.observe.runtimes.cpython.interpreter_table import Interpreter
+from purebpf.observe.runtimes.php.php_names import PHP_LINES, PhpTexts, describe_php
 from purebpf.runtimes.cpython.code_objects import TRAMPOLINES, Code, decode_string, read_string
 from purebpf.runtimes.cpython.frames import PythonFrame
 from purebpf.runtimes.cpython.layout import Layout
 from purebpf.runtimes.cpython.line_hash import hash_table
 from purebpf.runtimes.cpython.lines import LineTable
 from purebpf.runtimes.cpython.memory import Memory, UnreadableError
+from purebpf.runtimes.php.layout import PhpLayout
 from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
 from purebpf.tuples import NamedTuple
 
@@ -118,6 +120,20 @@ class CodeNames:
             return
         memory = Memory(interpreter.process.read)
         texts = raw[_CODE.size :]
+        if isinstance(interpreter.layout, PhpLayout):
+            php_texts = PhpTexts(texts, name_length, path_length, table_size)
+            name_text, file_text = describe_php(
+                interpreter.layout, memory, php_texts, (name, path, table)
+            )
+            self._codes[number] = _Code(
+                intern(name_text),
+                intern(file_text),
+                first,
+                PHP_LINES,
+                interpreter.version,
+                is_trampoline=not name_text,
+            )
+            return
         name_size = min(name_length * (name_state >> 2 & 7), _MOST_BYTES)
         path_size = min(path_length * (path_state >> 2 & 7), _MOST_BYTES)
         names, paths = texts[:name_size], texts[name_size : name_size + path_size]

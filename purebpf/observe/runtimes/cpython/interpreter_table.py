@@ -1,4 +1,4 @@
-"""`InterpreterTable`: processes that run Python, published for bpf_src/include/python_frames.h."""
+"""`InterpreterTable`: processes that run Python or PHP, for bpf_src/include/python_frames.h."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ from purebpf.observe.runtimes.cpython.python_process import (
 )
 from purebpf.observe.runtimes.cpython.running import program_path, running, runs_python
 from purebpf.observe.runtimes.cpython.task_table import TaskTable
+from purebpf.observe.runtimes.php.php_layout import pack_php_process
+from purebpf.observe.runtimes.php.php_mapping import runs_php
+from purebpf.observe.runtimes.php.php_process import PhpProcess, find_php
 from purebpf.runtimes.cpython.layout import NONE, Layout
 from purebpf.runtimes.cpython.runtime_file import CodeRange
 from purebpf.runtimes.cpython.thread_slot import ThreadSlot, find_slot
+from purebpf.runtimes.php.layout import PhpLayout
 from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall import bpf, proc
@@ -34,27 +38,28 @@ from purebpf.wire.perf_records import Comm, Exit, Fork
 
 __all__ = ["Interpreter", "InterpreterTable"]
 
-_PROCESS = struct.Struct("<QQiIBBBB26H2I2Q4H4xB3x")
+_PROCESS = struct.Struct("<QQiIBBBB26H2I2Q4H4xB3x24x")
 _POINTER = 8
 _MOST_PROCESSES = 4096  # of the map `pythons`
 
 
 class Interpreter(NamedTuple):
-    """An interpreter of a published process.
+    """An interpreter of a published process, Python's or PHP's.
 
     Attributes:
         path: of its file.
         program: of the program's, perhaps the same; "" if that is not known.
+        slot: where its threads have their state; None: it is PHP's, of one thread.
     """
 
     tgid: int
     version: tuple[int, int]
-    layout: Layout
+    layout: Layout | PhpLayout
     loop: tuple[CodeRange, ...]
     path: str
     program: str
-    process: PythonProcess
-    slot: ThreadSlot
+    process: PythonProcess | PhpProcess
+    slot: ThreadSlot | None
 
 
 class InterpreterTable(Closing):
@@ -172,6 +177,12 @@ class InterpreterTable(Closing):
     ) -> None:
         try:
             python = find_python(tgid, self._files, mappings)
+            if python is None:
+                php = find_php(tgid, mappings) if runs_php(tgid, mappings) else None
+                if php is not None:
+                    self._later.drop(tgid)
+                    self._put(tgid, process, identity, php, None)
+                    return
         except (KernelError, NotSupportedError) as error:
             self.skipped[tgid] = str(error)
             python = None
@@ -219,7 +230,12 @@ class InterpreterTable(Closing):
             self._put(child, child, 0, python, interpreter.slot)
 
     def _put(
-        self, tgid: int, process: int, identity: int, python: PythonProcess, slot: ThreadSlot
+        self,
+        tgid: int,
+        process: int,
+        identity: int,
+        python: PythonProcess | PhpProcess,
+        slot: ThreadSlot | None,
     ) -> None:
         """Publish an interpreter; it is closed with the program that runs it."""
         interpreter = Interpreter(
@@ -233,8 +249,14 @@ class InterpreterTable(Closing):
             slot,
         )
         self._generation += 1
-        packed = _pack(python, slot, identity, self._generation)
-        if self._tasks is not None:  # first: no sample has the one without the other
+        if isinstance(python, PhpProcess):
+            packed = pack_php_process(python.layout, python.state, identity, self._generation)
+        else:
+            assert slot is not None
+            packed = _pack(python, slot, identity, self._generation)
+        if self._tasks is not None and isinstance(
+            python, PythonProcess
+        ):  # first: no sample has the one without the other
             self._tasks.publish(tgid, process, self._generation, python)
         try:
             bpf.map_update_elem(self._table.fileno(), process.to_bytes(4, "little"), packed)
@@ -262,6 +284,8 @@ class InterpreterTable(Closing):
             return
         for tgid, (process, last) in self._published.items():
             if last == generation:
+                if not isinstance(interpreter.process, PythonProcess):
+                    return
                 with (
                     suppress(OverBudgetError),
                     self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid),

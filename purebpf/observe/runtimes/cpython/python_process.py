@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
+from purebpf.observe.runtimes.loop_parts import whole_loop
 from purebpf.observe.symbols.elf_files import mapped_status, open_mapped
 from purebpf.runtimes.cpython.code_objects import CodeObjects
 from purebpf.runtimes.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
@@ -24,7 +25,6 @@ from purebpf.runtimes.cpython.memory import MOST_READS, CachedMemory, Memory, Un
 from purebpf.runtimes.cpython.runtime_file import (
     CodeRange,
     RuntimeFile,
-    cold_part,
     read_runtime_file,
 )
 from purebpf.runtimes.cpython.thread_pointer import pointer_distance
@@ -41,7 +41,7 @@ from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, ProcessMemory, open_process_memory
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.elf_frames import load_bias
-from purebpf.unwind.machine import AARCH64, X86_64
+from purebpf.unwind.machine import AARCH64
 
 __all__ = ["FileKey", "KnownFiles", "PythonProcess", "PythonReading", "find_python"]
 
@@ -313,22 +313,9 @@ def _read_file(fd: int, size: int, path: str) -> _File | None:
         runtime = read_runtime_file(image)
         if runtime is None:
             return None
-        return _File(runtime, tuple(_loop(image, runtime)), image.segments, image.machine)
+        return _File(runtime, tuple(whole_loop(image, runtime.loop)), image.segments, image.machine)
     except FormatError:
         return None
-
-
-def _loop(image: ElfImage, file: RuntimeFile) -> Iterator[CodeRange]:
-    """The parts of the evaluation loop."""
-    yield from file.loop
-    if len(file.loop) == 1 and image.machine == X86_64.elf:
-        from purebpf.unwind.cfi_file import CfiFile  # with 14 modules, not before there is Python
-
-        cfi = CfiFile(image)
-        hot = file.loop[0]
-        cold = cold_part(cfi.code(hot.start, hot.end - hot.start), hot, cfi.function)
-        if cold is not None:
-            yield cold
 
 
 def _open(

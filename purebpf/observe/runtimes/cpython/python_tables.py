@@ -15,10 +15,11 @@ from purebpf.observe.runtimes.cpython.code_names import CodeNames
 from purebpf.observe.runtimes.cpython.deferred_codes import read_proven
 from purebpf.observe.runtimes.cpython.interpreter_table import InterpreterTable
 from purebpf.observe.runtimes.cpython.task_table import TaskTable
+from purebpf.observe.runtimes.php.php_process import PhpProcess
 from purebpf.results.model.loss import Cause, Loss
 from purebpf.results.model.stack_end import is_root, merge_mark
 from purebpf.runtimes.cpython.frames import PythonFrame
-from purebpf.runtimes.cpython.merge import Fit, Home, merge
+from purebpf.runtimes.cpython.merge import Fit, Home, Merged, merge
 from purebpf.runtimes.cpython.runtime_file import CodeRange
 from purebpf.runtimes.cpython.threads import Gil
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
@@ -53,6 +54,16 @@ _SWITCHES = "/_greenlet."
 """In the path of a library that copies pieces of stacks over one another."""
 _ROOTS = 3
 """Outermost frames of a stack, of which one may have the name of a function that nothing calls."""
+_GENERATED = frozenset(
+    {
+        Reason.ANONYMOUS,
+        Reason.NOT_IN_PERF_MAP,
+        Reason.NOT_IN_JITDUMP,
+        Reason.UNTRUSTED_PERF_MAP,
+        Reason.STALE_PERF_MAP,
+    }
+)
+"""Of code that is in no file."""
 _FITS = {Fit.SWITCHED: "base", Fit.OUTSIDE: "outside", Fit.UNKNOWN: "unknown"}
 """In the path of what runs tasks: the process has imported it."""
 
@@ -149,11 +160,16 @@ class PythonTables(Closing):
                 version = python_state.version if python_state else (0, 0)
                 self.names.take(number, code, version, frames)
 
-    def read_sleeping(self, tgid: int, pointers: Container[int]) -> SleepingPython:
+    def read_sleeping(self, tgid: int, pointers: Container[int], first: int = 0) -> SleepingPython:
         """Return the words of sleeping threads, by their thread pointers; only for published
         processes.
 
         They are read from outside: the caller checks that the threads did not run in between.
+
+        Args:
+            tgid: the process.
+            pointers: of the threads.
+            first: of the process's first thread, which runs PHP; 0: it is not one of them.
         """
         python_state = self.interpreters.of(tgid)
         words: dict[int, tuple[int, ...]] = {}
@@ -162,6 +178,15 @@ class PythonTables(Closing):
             return SleepingPython(words, gils)
         try:
             with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
+                if isinstance(python_state.process, PhpProcess):
+                    stack = python_state.process.frames(most=_MOST_FRAMES)
+                    frames = stack.frames if self.names.lines else map(_without_line, stack.frames)
+                    if first in pointers:
+                        words[first] = tuple(
+                            self.names.word(frame, python_state.version) for frame in frames
+                        )
+                    return SleepingPython(words, gils)
+                assert python_state.slot is not None
                 reading = python_state.process.look(lines=self.names.lines)
                 if python_state.process.is_stuck:
                     self.interpreters.skipped[tgid] = STUCK
@@ -205,26 +230,29 @@ class PythonTables(Closing):
                 words = ()
             else:
                 self.cut += 1
+        is_php = isinstance(python_state.process, PhpProcess)
         own = {python_state.path} if any(is_loop) else {python_state.path, python_state.program}
-        merged = merge(
-            native,
-            is_loop,
-            [frame(word) for word in words if is_real(word)],
-            is_switch=[_SWITCHES in entry.module for entry in native],
-            is_whole=any(is_root(entry) for entry in native[-_ROOTS:]),
-            homes=_homes(native, own),
-        )
+        real = [frame(word) for word in words if is_real(word)]
+        merged = _merge(native, is_loop, real, own, is_php=is_php)
+        generated = next(map(native.index, filter(_is_generated, native)), None) if is_php else None
+        if generated is not None and real and merged.fit is not Fit.EXACT:
+            # the JIT's code has no frame of its own, and native callers are not known behind it
+            left_native, left_loop = native[:generated], is_loop[:generated]
+            merged = _merge(left_native, left_loop, real, own, is_php=is_php)
+            is_placed = merged.fit in (Fit.EXACT, Fit.OUTSIDE)
+            merged = merged._replace(fit=Fit.EXACT if is_placed else merged.fit)
         self.merges += 1
         self.inexact += merged.fit is Fit.UNKNOWN
         left = sum(map(is_real, words[:of_task]))
         answers: list[Answer] = []
+        kind = "user" if is_php else "python"
         hidden = own if merged.is_compiled else {python_state.path}
         shown_frames = merged.frames
         if not self._native:
             shown_frames = shown_frames[: len(shown_frames) - count_starts(shown_frames)]
         for entry in shown_frames:
             if isinstance(entry, PythonFrame):
-                answers.append(_frame(entry))
+                answers.append(_frame(entry, kind))
                 left -= 1
                 if not left:
                     answers += self._awaiting(awaiting)
@@ -310,6 +338,31 @@ def _in_loop(loop: Sequence[CodeRange], addresses: Sequence[int]) -> list[bool]:
     return is_in_loop
 
 
+def _merge(
+    native: Sequence[Answer],
+    is_loop: Sequence[bool],
+    frames: Sequence[PythonFrame],
+    own: Container[str],
+    *,
+    is_php: bool,
+) -> Merged[Answer]:
+    return merge(
+        native,
+        is_loop,
+        frames,
+        is_switch=[_SWITCHES in entry.module for entry in native],
+        is_whole=any(is_root(entry) for entry in native[-_ROOTS:]),
+        homes=_homes(native, own),
+        may_precede=is_php,
+    )
+
+
+def _is_generated(entry: Answer) -> bool:
+    if isinstance(entry, Unknown):
+        return entry.reason in _GENERATED
+    return entry.module == "[jit]"
+
+
 def _homes(native: Sequence[Answer], own: Container[str]) -> list[Home]:
     """Return what kind of code the frames of a stack run; `own`: the files of Python code."""
     homes = [
@@ -328,13 +381,17 @@ def _is_api(entry: Answer) -> bool:
 
 
 @lru_cache(maxsize=_KEPT_FRAMES)
-def _frame(frame: PythonFrame) -> Answer:
+def _frame(frame: PythonFrame, kind: str = "python") -> Answer:
     if not frame.name:
         if is_cut(frame.code):
             return Unknown(Reason.PYTHON_CUT, "", Address(0), "python")
         return Unknown(Reason.PYTHON_UNNAMED, frame.file, Address(0), "python")
     source = (frame.file, frame.line) if frame.line else ("", 0)
-    return Frame(frame.name, 0, frame.file, Address(0), "python", file=source[0], line=source[1])
+    return Frame(frame.name, 0, frame.file, Address(0), kind, file=source[0], line=source[1])
+
+
+def _without_line(frame: PythonFrame) -> PythonFrame:
+    return frame._replace(line=0)
 
 
 def why_unnamed(lost: int, unread: int) -> str:

@@ -1,25 +1,31 @@
-"""`running`: processes that run Python, by the name of their program alone."""
+"""`running`: processes that run Python or PHP, by the name of their program alone."""
 
 from __future__ import annotations
 
 import os
 
+from purebpf.symbols.runtimes import script_engine
 from purebpf.syscall import proc
 
 __all__ = ["program_path", "running", "runs_python"]
 
 
 def running() -> list[int]:
-    """Return the processes whose program has "python" in its name, by /proc/PID/exe.
+    """Return the processes whose program has "python" in its name, or is PHP, by /proc/PID/exe.
 
-    Programs that embed Python are missing: their mappings tell.
+    Programs that embed an interpreter are missing: their mappings tell.
     """
-    return [pid for pid in proc.pids() if runs_python(pid)]
+    return [pid for pid in proc.pids() if _runs_interpreter(pid)]
 
 
 def runs_python(pid: int) -> bool:
     """Return True if the program of a process has "python" in its name."""
     return "python" in program_path(pid).rpartition("/")[2]
+
+
+def _runs_interpreter(pid: int) -> bool:
+    path = program_path(pid)
+    return "python" in path.rpartition("/")[2] or script_engine(path) == "php"
 
 
 def program_path(pid: int) -> str:

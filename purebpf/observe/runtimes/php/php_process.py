@@ -10,6 +10,7 @@ import os
 
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
+from purebpf.observe.runtimes.loop_parts import whole_loop
 from purebpf.observe.runtimes.php.php_mapping import find_php_file
 from purebpf.observe.symbols.elf_files import Identity, open_mapped
 from purebpf.runtimes.cpython.frames import MAX_FRAMES, PythonStack
@@ -41,8 +42,9 @@ class PhpProcess(Closing):
         bias: from an address in the file to one in the process.
 
     Attributes:
-        version: "8.2".
+        version: (8, 2).
         layout: as it says.
+        is_free_threaded: False: it has no GIL to be without.
         state: where its frames begin.
         loop: the addresses of the function that runs scripts.
         path: the file of the engine, as the process sees it.
@@ -52,7 +54,9 @@ class PhpProcess(Closing):
         self, memory: ProcessMemory, mapped: Mapping, file: PhpFile, layout: PhpLayout, bias: int
     ) -> None:
         self._memory = memory
-        self.version = version_of(file.api)
+        self._mapped, self._file, self._bias = mapped, file, bias
+        self.version = layout.version // 100, layout.version % 100
+        self.is_free_threaded = False
         self.layout = layout
         generators = file.generators + bias if file.generators else 0
         self.state = PhpState(file.executor + bias, generators)
@@ -63,6 +67,21 @@ class PhpProcess(Closing):
     def is_stuck(self) -> bool:
         """True if its memory cannot be read any more: see `ProcessMemory`."""
         return self._memory.is_stuck
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
+        return self._memory.read(address, size)
+
+    def in_child(self, pid: int) -> PhpProcess | None:
+        """Return the same engine in a process that this one forked; None: it has ended.
+
+        Raises:
+            KernelError: EACCES or EPERM, the process is another user's.
+        """
+        memory = open_process_memory(pid)
+        if memory is None:
+            return None
+        return PhpProcess(memory, self._mapped, self._file, self.layout, self._bias)
 
     def frames(self, most_reads: int = MOST_READS, most: int = MAX_FRAMES) -> PythonStack:
         """Return the frames of its first thread, which runs scripts, as they are now."""
@@ -75,14 +94,18 @@ class PhpProcess(Closing):
         self._memory.close()
 
 
-def find_php(pid: int) -> PhpProcess | None:
+def find_php(pid: int, mappings: list[Mapping] | None = None) -> PhpProcess | None:
     """The PHP of a process; None: it runs none, or has ended.
+
+    Args:
+        pid: the process.
+        mappings: its executable mappings, if they were just read.
 
     Raises:
         KernelError: the process is another user's.
         NotSupportedError: a PHP whose frames are not read; the message says why.
     """
-    mapped = find_php_file(pid)
+    mapped = find_php_file(pid, mappings)
     if mapped is None:
         return None
     try:
@@ -117,7 +140,10 @@ def _read_file(mapped: Mapping, pid: int) -> tuple[PhpFile | None, list[Segment]
             )
             if len(_known) >= _MOST_KNOWN:
                 _known.clear()
-            _known[key] = read_php_file(image), image.segments
+            file = read_php_file(image)
+            if file is not None:
+                file = file._replace(loop=tuple(whole_loop(image, file.loop)))
+            _known[key] = file, image.segments
         return _known[key]
     finally:
         os.close(fd)

@@ -97,3 +97,12 @@ def test_a_call_of_the_interpreter_by_a_library_runs_no_compiled_python() -> Non
     python = frame("a"), frame("b", entry=True)
     assert merged("AAxAxCAy", *python, is_whole=True) == ("AAxAxabCAy", Fit.EXACT)
     assert merged("AxAy", *python, is_whole=True) == ("abAxAy", Fit.UNKNOWN)
+
+
+def test_a_function_of_php_may_precede_its_call_of_the_loop() -> None:
+    frames = [frame("inner", entry=True), frame("outer", entry=True)]
+    found = merge(
+        ["engine", "loop", "start"], [False, True, False], frames, is_whole=True, may_precede=True
+    )
+    assert found.fit is Fit.EXACT
+    assert found.frames == [frames[0], "engine", frames[1], "start"]
