@@ -30,6 +30,8 @@ _ALL_THE_TIME = 0.9
 """The part of a measurement that a wait lasts which never ends."""
 _KINDS = ("lock", "file-lock")
 _HERD = 4
+_OPENED = 1.0
+"""Opens a second of a file that is opened for each turn."""
 _STANDBYS = 2
 """Processes that may wait for the lock of a file until its holder ends."""
 _LIBC = re.compile(r"/(libc|libpthread|ld-linux|libstdc\+\+)[^/]*$")
@@ -271,8 +273,8 @@ def _file_lock(evidence: Evidence, stays: list[Stay]) -> tuple[str, str]:
     paths = Counter(
         path for stay in stays if (path := evidence.path_of(stay.pid, stay.argument & 0xFFFFFFFF))
     )
-    path = paths.most_common(1)[0][0] if paths else ""
-    noun = "processes wait" if len(pids) > 1 else "threads wait"
+    path = paths.most_common(1)[0][0] if paths else _opened(evidence, pids)
+    noun = "processes wait" if len(pids) == threads_of(stays) else "threads wait"
     many = f"{threads_of(stays)} {noun}" if threads_of(stays) > 1 else "waits"
     text = f"{many} for the lock of a file (flock)"
     text += f": {path}" if path else ""
@@ -286,6 +288,17 @@ def _file_lock(evidence: Evidence, stays: list[Stay]) -> tuple[str, str]:
     return text, "; ".join(
         filter(None, (_scripts(evidence, parents), _holder(evidence, pids, holders)))
     )
+
+
+def _opened(evidence: Evidence, pids: set[int]) -> str:
+    """The file that these processes open all the time, if there is one: for its lock."""
+    paths = Counter[str]()
+    for one in evidence.facts.paths:
+        if one.pid in pids and one.call.startswith("open"):
+            paths[one.path] += one.times
+    path, times = paths.most_common(1)[0] if paths else ("", 0)
+    is_often = times > _OPENED * evidence.elapsed_s and 2 * times > paths.total()
+    return path if is_often and path.startswith("/") else ""
 
 
 def _holder(evidence: Evidence, pids: set[int], holders: list[int]) -> str:

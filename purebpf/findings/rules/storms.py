@@ -319,6 +319,14 @@ def _is_wait(name: str) -> bool:
     )
 
 
+def _handed_over(evidence: Evidence, pid: int, call: str) -> str:
+    """A clause about calls of futex(2), which threads make for each other only."""
+    waiting = {one.tid for one in evidence.waits_of.get(pid, ()) if one.call == "futex"}
+    if call != "futex" or len(waiting) < 2:  # noqa: PLR2004
+        return ""
+    return f"{len(waiting)} threads wait for each other and wake each other: a lock, or tiny jobs"
+
+
 def calls(evidence: Evidence) -> Iterator[Finding]:
     """Very many system calls of any kind; a sharper finding replaces this one."""
     for family, counts in by_family(evidence).items():
@@ -337,6 +345,6 @@ def calls(evidence: Evidence) -> Iterator[Finding]:
             min(1.0, total * _CALL_S),
             f"makes {total:.0f} system calls a second, mostly {call} "
             f"({share(times, total * evidence.elapsed_s)})",
-            (f"in {function}" if function else "",),
+            (f"in {function}" if function else "", _handed_over(evidence, pid, call)),
             ("summary", "-p", str(pid)),
         )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from purebpf.findings.facts import Blocked, Facts, Process
+from purebpf.findings.facts import Blocked, Facts, PathCount, Process
 from purebpf.findings.find import find
-from tests.support.builders.facts import facts, native, waiting
+from tests.support.builders.facts import PYTHON, facts, native, own, waiting
 
 PATH = "/run/totals.lock"
 KERNEL = ("locks_lock_inode_wait", "__do_sys_flock", "do_syscall_64")
@@ -40,3 +40,29 @@ def test_jobs_that_pile_up_behind_one_that_does_not_end() -> None:
 
 def test_processes_that_stand_by() -> None:
     assert find(piling_up(2)) == []
+
+
+def taking_turns(opens: int) -> Facts:
+    """Four threads of two processes that open a file for each turn; an importer keeps it open."""
+    stays = [
+        waiting(pid, tid, "futex", own("reserve", 11), argument=9, seconds=6.0)._replace(
+            call="flock", kernel=KERNEL
+        )
+        for pid, tid in ((7, 7), (7, 8), (9, 9), (9, 10))
+    ]
+    processes = (Process(7, 1, "shop", PYTHON), Process(9, 1, "shop", PYTHON))
+    return facts(*stays)._replace(
+        processes=(*processes, Process(12, 1, "importer", PYTHON)),
+        paths=(PathCount(7, "openat", PATH, opens), PathCount(9, "openat", "/etc/hosts", 8)),
+        descriptors={12: {4: PATH}},
+    )
+
+
+def test_the_file_that_is_opened_for_each_turn_is_the_one_with_the_lock() -> None:
+    (finding,) = find(taking_turns(80))
+    assert finding.text == (
+        f"4 threads wait for the lock of a file (flock): {PATH}, in reserve (app.py:11)"
+    )
+    assert finding.evidence == ("it is open in importer (12)",)
+    (finding,) = find(taking_turns(5))
+    assert PATH not in finding.text

@@ -298,3 +298,16 @@ def test_a_database_that_saves_its_data_again_and_again() -> None:
     assert "2 children (redis-rdb-bgsave) in 10 s, which use 0.15 CPUs" in finding.text
     one = saving("redis-rdb-bgsave *:6379", "redis-server *:6379")
     assert [one for one in find(one) if one.kind == "costly-fork"] == []
+
+
+def handing_over(*tids: int) -> Facts:
+    """Threads that make 60,000 calls of futex a second."""
+    waits = tuple(WaitSum(7, tid, "futex", 0x1000, -1, 0, Endpoint(), 0.1, 9, 0.1) for tid in tids)
+    calls = (CallCount(7, "futex", 0, 600_000),)
+    return facts(running(7, 7, native("wake"), seconds=1.0), calls=calls, waits=waits)
+
+
+def test_calls_of_futex_are_threads_that_wake_each_other() -> None:
+    (text,) = (text for text in said(handing_over(7, 8, 9)) if "mostly futex" in text)
+    assert "3 threads wait for each other and wake each other" in text
+    assert "wake each other" not in "; ".join(said(handing_over(7)))
