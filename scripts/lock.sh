@@ -1,8 +1,8 @@
 #!/bin/sh
 # Pin what purebpf needs, by version and hash: sh scripts/lock.sh [--upgrade]
 # requirements/run.txt is what the zipapp holds, requirements/ci.txt what CI runs with,
-# requirements/engines.txt what it asks beside DuckDB, and requirements/release.txt what
-# scripts/release/ builds with. Look at the difference before you commit it.
+# requirements/engines.txt what it asks beside DuckDB, requirements/referee.txt the profilers of
+# scripts/referee.sh, and requirements/release.txt what scripts/release/ builds with. Look at the difference before you commit it.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -19,4 +19,5 @@ lock --output-file requirements/ci.txt --extra dev --extra fuzz --constraint req
     --build-deps-for editable --build-deps-for wheel ${1+"$1"}
 lock --output-file requirements/engines.txt --extra clickhouse --extra spark \
     --constraint requirements/ci.txt ${1+"$1"}
+lock --output-file requirements/referee.txt --extra referee --constraint requirements/ci.txt ${1+"$1"}
 lock --output-file requirements/release.txt --extra release --constraint requirements/ci.txt ${1+"$1"}

@@ -49,9 +49,10 @@ def fits(version: str, limits: str) -> bool:
         ("run", asked()),
         ("ci", asked("dev", "fuzz")),
         ("engines", asked("clickhouse", "spark")),
+        ("referee", asked("referee")),
         ("release", asked("release")),
     ],
-    ids=["run", "ci", "engines", "release"],
+    ids=["run", "ci", "engines", "referee", "release"],
 )
 def test_every_package_that_is_asked_for_is_pinned(name: str, requirements: list[str]) -> None:
     pinned = lock(name)
@@ -62,7 +63,7 @@ def test_every_package_that_is_asked_for_is_pinned(name: str, requirements: list
         assert fits(pinned[match[1].lower()], match[2]), requirement
 
 
-@pytest.mark.parametrize("name", ["run", "ci", "engines", "release"])
+@pytest.mark.parametrize("name", ["run", "ci", "engines", "referee", "release"])
 def test_every_package_has_hashes(name: str) -> None:
     text = (ROOT / f"requirements/{name}.txt").read_text()
     parts = re.split(r"^(?=\S)", text, flags=re.MULTILINE)
@@ -76,7 +77,7 @@ def test_ci_runs_what_is_shipped() -> None:
     """A package of the zipapp has the same version in CI."""
     shipped, tested = lock("run"), lock("ci")
     assert shipped == {name: tested[name] for name in shipped}
-    for name in ("engines", "release"):
+    for name in ("engines", "referee", "release"):
         built = lock(name)
         assert shipped == {package: built[package] for package in shipped}
 

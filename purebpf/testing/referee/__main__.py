@@ -15,7 +15,7 @@ from typing import Any
 from purebpf.files.atomic_file import PartFile
 from purebpf.testing.referee.profilers import PROFILERS, Profiler, installed, observe
 from purebpf.testing.referee.programs import Program, build, read_truth, run_alone
-from purebpf.testing.referee.scores import score
+from purebpf.testing.referee.scores import Score, score, share_error
 
 __all__ = ["judge", "main"]
 
@@ -33,7 +33,7 @@ def judge(
         rounds: runs of each pair.
 
     Yields:
-        A row a run: program, profiler, and either the fields of
+        A row a run: program with its variant, profiler, and either the fields of
         [`Score`][purebpf.testing.referee.scores.Score] with tool_cpu_s and slow_down, or failed.
     """
     for program in programs:
@@ -45,9 +45,9 @@ def judge(
         ]
         for turn in range(rounds):
             for profiler in usable:
-                work = folder / f"{program.name}-{PROFILERS.index(profiler)}-{turn}"
+                work = folder / f"run-{program.title}-{PROFILERS.index(profiler)}-{turn}"
                 work.mkdir()
-                row = {"program": program.name, "profiler": profiler.name}
+                row = {"program": program.title, "profiler": profiler.name}
                 yield row | _run(program, profiler, work, frequency, tenths)
 
 
@@ -72,35 +72,40 @@ def _run(
     return result._asdict() | {"tool_cpu_s": seen.tool_cpu_s, "slow_down": slow_down}
 
 
-_COLUMNS = {
-    "impossible": "impossible",
-    "cut": "cut",
-    "error": "share error",
-    "floor": "(chance)",
-    "missed": "missed",
-    "unnamed": "unnamed",
-    "slow_down": "slow-down",
-}
+_WIDTH = 11
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     pairs = dict.fromkeys((row["program"], row["profiler"]) for row in rows)
-    yield f"{'program':9} {'profiler':21} " + " ".join(
-        f"{title:>11}" for title in _COLUMNS.values()
-    )
-    yield "  tool CPU s\n"
+    titles = [
+        *("impossible", "cut", "share error", "(chance)", "beyond", "missed", "unnamed"),
+        *("slow-down", "tool CPU s"),
+    ]
+    yield f"{'program':12} {'profiler':21}" + "".join(f" {title:>{_WIDTH}}" for title in titles)
+    yield "\n"
     for program, profiler in pairs:
         runs = [row for row in rows if (row["program"], row["profiler"]) == (program, profiler)]
-        good = [run for run in runs if "failed" not in run]
-        yield f"{program:9} {profiler:21} "
-        if good:
-            for column in _COLUMNS:
-                yield f"{100 * statistics.median(run[column] for run in good):9.1f} % "
-            yield f"{statistics.median(run['tool_cpu_s'] for run in good):11.2f}"
+        yield f"{program:12} {profiler:21}"
+        if good := [run for run in runs if "failed" not in run]:
+            yield from (f" {100 * share:{_WIDTH - 2}.1f} %" for share in _shares(good))
+            yield f" {_median(good, 'tool_cpu_s'):{_WIDTH}.2f}"
         for run in runs:
             if "failed" in run:
                 yield f" {run['failed']}"
         yield "\n"
+
+
+def _shares(runs: Sequence[dict[str, Any]]) -> Iterator[float]:
+    """Yield medians of the runs, and the error of the shares in all of them."""
+    yield _median(runs, "impossible")
+    yield _median(runs, "cut")
+    yield from share_error(Score(**{name: run[name] for name in Score._fields}) for run in runs)
+    for name in ("missed", "unnamed", "slow_down"):
+        yield _median(runs, name)
+
+
+def _median(runs: Sequence[dict[str, Any]], name: str) -> float:
+    return float(statistics.median(run[name] for run in runs))
 
 
 def _keep(path: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -117,28 +122,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("-F", "--frequency", type=int, default=199, help="Hertz (default 199)")
     parser.add_argument("--seconds", type=float, default=4, help="CPU time of a run (default 4)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each pair (default 3)")
-    parser.add_argument("--programs", nargs="*", metavar="NAME", help="these alone, as threads")
-    parser.add_argument("--python", default=sys.executable, help="the CPython that runs threads")
+    parser.add_argument("--programs", nargs="*", metavar="NAME", help="these alone, as callers-fp")
     parser.add_argument(
-        "--frame-pointers", action="store_true", help="compile programs with frame pointers"
-    )
+        "--python", action="append", default=[sys.executable], metavar="PROGRAM",
+        help="another CPython that runs threads, too",
+    )  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write all runs there, too")
     options = parser.parse_args(argv)
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        programs = build(folder, options.python, frame_pointers=options.frame_pointers)
+        programs = build(folder, options.python)
+        wanted = options.programs
         for row in judge(
-            (item for item in programs if not options.programs or item.name in options.programs),
+            (each for each in programs if not wanted or each.title in wanted),
             folder,
             frequency=options.frequency,
             tenths=max(1, round(options.seconds * 10)),
             rounds=options.rounds,
         ):
             rows.append(row)
+            if options.json:  # whoever ends it has what ran until then
+                _keep(options.json, rows)
             sys.stderr.write(f"{row['program']}, {row['profiler']}\n")
-    if options.json:
-        _keep(options.json, rows)
     sys.stdout.writelines(_table(rows))
     return 0
 

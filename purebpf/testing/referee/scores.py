@@ -7,8 +7,9 @@ The rules are for any profiler, and use nothing but its output as folded stacks:
 - It is *cut* if they do not, and a frame in brackets (`[unknown]`, `[truncated]`) says so.
 - The *share error* is half the sum, over the leaves of the program's paths, of the differences
   between the share of samples and the share of CPU time that the program measured. A sample on the
-  way to a leaf counts for that leaf, as the program measures whole calls. `floor` is the error that
-  a perfect sampler with as many samples would have on average.
+  way to a leaf counts for that leaf, as the program measures whole calls. The samples of all runs
+  count together. `chance` is the error that a perfect sampler with as many samples would have on
+  average, and the part of the error that 95 of 100 perfect samplers do not have is *beyond chance*.
 - *Missed* samples are CPU time times frequency, less the samples, less the ones that the profiler
   says it lost.
 - *Unnamed* frames are ones in brackets, or with an address instead of a function.
@@ -16,14 +17,17 @@ The rules are for any profiler, and use nothing but its output as folded stacks:
 
 from __future__ import annotations
 
-import math
+import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Observation", "Score", "Truth", "score"]
+__all__ = ["Observation", "Score", "ShareError", "Truth", "score", "share_error"]
+
+_PERFECT_SAMPLERS = 500
+_CHANCE = 0.95
 
 _OWN = re.compile(r"\bref_\w+")
 _MARK = re.compile(r"^\[.*\]$")
@@ -58,19 +62,33 @@ class Score(NamedTuple):
         samples: that the profiler shows of this program.
         impossible: share of stacks that the program never has.
         cut: share of stacks that lack callers, and say so.
-        error: of the shares of functions.
-        floor: of the same, by chance alone.
         missed: share of samples that the profiler does not mention.
         unnamed: share of frames.
+        leaves: samples by the leaf that they count for.
+        shares: of the CPU time, by leaf, as the program measured them.
     """
 
     samples: int
     impossible: float
     cut: float
-    error: float
-    floor: float
     missed: float
     unnamed: float
+    leaves: Mapping[str, int]
+    shares: Mapping[str, float]
+
+
+class ShareError(NamedTuple):
+    """How far the shares of functions are off, in one run or several.
+
+    Attributes:
+        error: half the sum of the differences.
+        chance: the same of a perfect sampler, on average.
+        beyond: the part of `error` above what 95 of 100 perfect samplers stay below.
+    """
+
+    error: float
+    chance: float
+    beyond: float
 
 
 def score(truth: Truth, seen: Observation, frequency: int) -> Score:
@@ -100,15 +118,18 @@ def score(truth: Truth, seen: Observation, frequency: int) -> Score:
             marked = any(_MARK.match(frame) for frame in stack)
             wrong["cut" if marked else "impossible"] += count
     expected = truth.cpu_s * frequency
-    error, floor = _share_error(truth, inner)
+    by_leaf = Counter[str]()
+    for path, cpu_s in truth.paths.items():
+        by_leaf[path[-1]] += cpu_s  # type: ignore[assignment]
+    whole = sum(by_leaf.values())
     return Score(
         samples,
         wrong["impossible"] / samples,
         wrong["cut"] / samples,
-        error,
-        floor,
         max(0.0, 1 - (samples + seen.lost) / expected),
         unnamed / frames if frames else 0.0,
+        inner,
+        {leaf: cpu_s / whole for leaf, cpu_s in by_leaf.items()},
     )
 
 
@@ -123,16 +144,34 @@ def _leaf(truth: Truth, own: tuple[str, ...]) -> str:
     return leaves.pop() if len(leaves) == 1 else own[-1]
 
 
-def _share_error(truth: Truth, inner: Mapping[str, int]) -> tuple[float, float]:
-    by_function = Counter[str]()
-    for path, cpu_s in truth.paths.items():
-        by_function[path[-1]] += cpu_s  # type: ignore[assignment]
-    whole = sum(by_function.values())
-    samples = sum(inner.values())
-    error = floor = 0.0
-    for name in by_function.keys() | inner.keys():
-        share = by_function[name] / whole
-        error += abs(inner.get(name, 0) / samples - share) if samples else 2 * share
-        if samples:
-            floor += math.sqrt(2 * share * (1 - share) / (math.pi * samples))
-    return error / 2, floor / 2
+def share_error(scores: Iterable[Score]) -> ShareError:
+    """Compare the shares of functions in all runs of one profiler on one program with the truth.
+
+    A run that names no function of the program is wrong in all its samples.
+    """
+    samples, expected = Counter[str](), Counter[str]()
+    for run in scores:
+        leaves = run.leaves or {"": run.samples}
+        count = sum(leaves.values())
+        samples.update(leaves)
+        for leaf, share in run.shares.items():
+            expected[leaf] += share * count  # type: ignore[assignment]
+    count = sum(samples.values())
+    error = _distance(samples, expected, count)
+    dice = random.Random(count)  # noqa: S311 - the same table of the same runs
+    by_chance = sorted(_perfect_sampler(dice, expected) for _ in range(_PERFECT_SAMPLERS))
+    limit = by_chance[int(_CHANCE * _PERFECT_SAMPLERS)]
+    return ShareError(error, sum(by_chance) / _PERFECT_SAMPLERS, max(0.0, error - limit))
+
+
+def _distance(samples: Mapping[str, float], expected: Mapping[str, float], count: float) -> float:
+    leaves = samples.keys() | expected.keys()
+    return sum(abs(samples.get(leaf, 0) - expected.get(leaf, 0)) for leaf in leaves) / count / 2
+
+
+def _perfect_sampler(dice: random.Random, expected: Mapping[str, float]) -> float:
+    """Return the error of independent samples: numbers by leaf that vary as counts do."""
+    drawn = {leaf: max(0.0, dice.gauss(mean, mean**0.5)) for leaf, mean in expected.items()}
+    count, drawn_count = sum(expected.values()), sum(drawn.values()) or 1.0
+    scaled = {leaf: value * count / drawn_count for leaf, value in drawn.items()}
+    return _distance(scaled, expected, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 
@@ -9,9 +10,18 @@ import pytest
 
 from purebpf.testing.referee.profilers import PROFILERS, Profiler, installed, observe
 from purebpf.testing.referee.programs import build, read_truth, run_alone
-from purebpf.testing.referee.scores import Observation, Truth, own_functions, score
+from purebpf.testing.referee.scores import (
+    Observation,
+    Score,
+    Truth,
+    own_functions,
+    score,
+    share_error,
+)
 
 TRUTH = Truth({("ref_a", "ref_leaf"): 0.6, ("ref_b", "ref_leaf"): 0.2, ("ref_c",): 0.2}, 1.0)
+
+HALVES = {"ref_a": 0.5, "ref_b": 0.5}
 
 
 def observed(stacks: dict[str, int], lost: int = 0) -> Observation:
@@ -24,8 +34,10 @@ def test_a_perfect_profile_has_no_fault() -> None:
     seen = observed({"main;ref_a;ref_leaf": 60, "main;ref_b;ref_leaf;spin": 20, "main;ref_c": 20})
     result = score(TRUTH, seen, 100)
     assert (result.impossible, result.cut, result.missed, result.unnamed) == (0, 0, 0, 0)
-    assert result.error == pytest.approx(0)
-    assert result.floor > 0.02
+    error = share_error([result])
+    assert error.error == pytest.approx(0)
+    assert error.chance > 0.02
+    assert error.beyond == 0
 
 
 def test_a_leaf_without_its_caller_is_impossible() -> None:
@@ -49,17 +61,45 @@ def test_a_sample_on_the_way_to_a_leaf_is_possible() -> None:
 
 def test_a_sample_on_the_way_counts_for_the_leaf() -> None:
     seen = observed({"main;ref_a": 30, "main;ref_a;ref_leaf": 50, "main;ref_c": 20})
-    assert score(TRUTH, seen, 100).error == pytest.approx(0)
+    assert share_error([score(TRUTH, seen, 100)]).error == pytest.approx(0)
 
 
 def test_shares_are_compared_by_the_leaf() -> None:
     """Half of 80 percent are shown in the wrong function."""
     seen = observed({"main;ref_a;ref_leaf": 40, "main;ref_c": 60})
-    assert score(TRUTH, seen, 100).error == pytest.approx(0.4)
+    error = share_error([score(TRUTH, seen, 100)])
+    assert error.error == pytest.approx(0.4)
+    assert 0.3 < error.beyond < 0.4
 
 
 def test_without_an_own_function_the_shares_are_all_wrong() -> None:
-    assert score(TRUTH, observed({"main;0x7f00": 50}), 100).error == pytest.approx(1)
+    assert share_error([score(TRUTH, observed({"main;0x7f00": 50}), 100)]).error == 1
+
+
+def test_a_run_without_an_own_function_counts_among_the_others() -> None:
+    named = Score(100, 0.0, 0.0, 0.0, 0.0, {"ref_a": 50, "ref_b": 50}, HALVES)
+    nameless = named._replace(leaves={})
+    assert share_error([named, nameless]).error == pytest.approx(0.5)
+
+
+def test_errors_of_two_runs_that_cancel_are_chance() -> None:
+    runs = [
+        Score(100, 0.0, 0.0, 0.0, 0.0, {"ref_a": there, "ref_b": 100 - there}, HALVES)
+        for there in (45, 55)
+    ]
+    assert share_error(runs).error == pytest.approx(0)
+    assert share_error(runs[:1]).error == pytest.approx(0.05)
+
+
+def test_few_perfect_samplers_are_beyond_chance() -> None:
+    """Five of a hundred on average, as `beyond` promises."""
+    dice = random.Random(4)
+    beyond = 0
+    for _ in range(100):
+        there = sum(dice.random() < 0.5 for _ in range(400))
+        run = Score(400, 0.0, 0.0, 0.0, 0.0, {"ref_a": there, "ref_b": 400 - there}, HALVES)
+        beyond += share_error([run]).beyond > 0
+    assert 1 <= beyond <= 14
 
 
 def test_only_silent_losses_are_missed() -> None:
