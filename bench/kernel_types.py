@@ -192,7 +192,7 @@ def describe(data: DataOfPrograms, address: int) -> str:
     """Return the instructions that a sample may belong to."""
     kernel = data._kernel  # noqa: SLF001
     assert isinstance(kernel, KernelData)
-    flow = kernel.code.flow(address)
+    flow = kernel.code(address).flow(address)
     if flow is None:
         return ""
     number = flow.code.index.get(address)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from purebpf.btf.types.kinds import Kind as BtfKind
 from purebpf.btf.types.parse import ids_of, member_places
-from purebpf.dataflow.containers import NO_HINTS, Hints, Use, contains, fits, starts_of
+from purebpf.dataflow.containers import NO_HINTS, Hints, Use, contains, fits
 from purebpf.dataflow.layout import find
 from purebpf.dataflow.types import Kind, Member, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
@@ -108,19 +108,13 @@ class BtfTypes:
             size: of the place, in bytes.
             hints: choose among several structs.
         """
-        own = {
-            (struct, each)
-            for struct in hints.own
-            for each in starts_of(struct, of)
-            if fits(struct, each + offset, size)
-        }
         holders = self._outside(of, offset, size)
         if holders is None:
-            return _only(own)
+            return None
         if hints.value is not None:
             holders = tuple(one for one in holders if _leads_to(one, offset, hints.value))
         named = [one for one in holders if hints.family and one[0].name.startswith(hints.family)]
-        return _smallest(holders) or _only(own) or _smallest(named)
+        return _smallest(holders) or _smallest(named)
 
     def _outside(self, of: Type, offset: int, size: int) -> tuple[tuple[Type, int], ...] | None:
         """Return the structs around a member that have a place, and the member's offset in them.
@@ -267,10 +261,6 @@ class BtfTypes:
             )
 
         return fill
-
-
-def _only(found: Collection[tuple[Type, int]]) -> tuple[Type, int] | None:
-    return next(iter(found)) if len(found) == 1 else None
 
 
 def _smallest(found: Collection[tuple[Type, int]]) -> tuple[Type, int] | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 
-from purebpf.dataflow.layout import PADDING, SEVERAL, find, is_record
+from purebpf.dataflow.layout import PADDING, SEVERAL, find
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
-__all__ = ["NO_HINTS", "Hints", "Holders", "Use", "contains", "fits", "object_at", "starts_of"]
+__all__ = ["NO_HINTS", "Hints", "Holders", "Use", "contains", "fits", "object_at"]
 
 Holders = Callable[[Type, int], frozenset[Type]]
 """Returns the structs that have a type at an offset, in bytes."""
@@ -30,13 +30,11 @@ class Hints(NamedTuple):
     """The facts that choose among several structs around a member.
 
     Attributes:
-        own: structs that the function has pointers to as parameters.
         family: the beginning of its name, and of the structs of its part of the kernel, such as
             `udp_`; "": unknown.
         value: an object behind the pointer that the touched place contains.
     """
 
-    own: tuple[Type, ...] = ()
     family: str = ""
     value: Use | None = None
 
@@ -130,15 +128,3 @@ def contains(outer: Type | None, offset: int, inner: Type, depth: int = _DEEPEST
         for member in stripped.members
         if member.offset <= offset < member.offset + max(byte_size(member.type), 1)
     )
-
-
-def starts_of(outer: Type | None, inner: Type, depth: int = _DEEPEST) -> Iterator[int]:
-    """Yield the offsets at which a type has another one as a member, in bytes."""
-    stripped = bare(outer)
-    if stripped is bare(inner):
-        yield 0
-    elif stripped is not None and depth and is_record(stripped):
-        for member in stripped.members:
-            if is_record(member.type):
-                for start in starts_of(member.type, inner, depth - 1):
-                    yield member.offset + start

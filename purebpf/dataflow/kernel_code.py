@@ -87,6 +87,9 @@ class KernelCode:
         function: returns the function that contains an address.
         read: returns bytes of code by address and size, as they run.
         per_cpu: the address of the section of per-CPU variables; None: unknown.
+
+    Attributes:
+        types: of the kernel.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class KernelCode:
         read: Callable[[int, int], bytes],
         per_cpu: int | None,
     ) -> None:
+        self.types = types
         self._types, self._function, self._read = types, function, read
         self._per_cpu = per_cpu
         self._flows: dict[int, Flow | str] = {}

@@ -129,8 +129,7 @@ class KernelScope:
         self._types, self._functions, self._per_cpu = types, functions, per_cpu
         self._own = own
         targets = [bare(one.of) for one in self.entered().values()]
-        self._structs = tuple({one for one in targets if one is not None and is_record(one)})
-        self._has_tree = any(one.name in _TREES for one in self._structs)
+        self._has_tree = any(one is not None and one.name in _TREES for one in targets)
         words = name.lstrip("_").split("_")
         self._family = f"{words[0]}_" if len(words) > 1 else ""
         result = own.result if own is not None else None
@@ -188,9 +187,7 @@ class KernelScope:
         use = None
         if value is not None and value.of is not None and value.offset <= 0:
             use = Use(value.of, -value.offset)
-        found = self._types.around(
-            pointer.of, pointer.offset, size, Hints(self._structs, self._family, use)
-        )
+        found = self._types.around(pointer.of, pointer.offset, size, Hints(self._family, use))
         if found is None:
             return None
         of, start = found

@@ -88,6 +88,21 @@ class Kallsyms:
         start, end = (self._text[at : at + self._width] for at in (line, behind))
         return int(start, 16), int(end, 16)
 
+    def loaded_span(self, address: int) -> tuple[int, int] | None:
+        """The addresses from one symbol behind the core to the next, as of a module's function.
+
+        None: there is no symbol within 1 MiB, or none behind.
+        """
+        if self.hidden:
+            return None
+        if self._addresses is None:
+            self._addresses = self._index_loaded()
+        behind = bisect_right(self._addresses, address)
+        if not behind or behind == len(self._addresses):
+            return None
+        start, end = self._addresses[behind - 1], self._addresses[behind]
+        return None if address - start >= _LONGEST else (start, min(end, start + _LONGEST))
+
     def _core_line(self, address: int) -> tuple[int | None, bool]:
         """The last line of the core that is not above an address, and whether it is the last."""
         text, width = self._text, self._width

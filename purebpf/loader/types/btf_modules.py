@@ -56,6 +56,17 @@ class Modules(Closing):
             self._types = dict(_read_all())
         return self._types
 
+    def of(self, module: str) -> Btf | None:
+        """The types of one module; None: it has none.
+
+        Raises:
+            NotSupportedError: vmlinux has no BTF.
+            FormatError: BTF that is malformed.
+        """
+        if self._types is not None:
+            return self._types.get(module)
+        return _read(module)
+
     def find(self, name: str, kind: Kind) -> list[ModuleType]:
         """The types of that name and kind in every module."""
         return [
@@ -83,17 +94,22 @@ class Modules(Closing):
 
 
 def _read_all() -> Iterator[tuple[str, Btf]]:
-    base = kernel_btf()
     for name in sorted(os.listdir(_FOLDER)):
         if name == _VMLINUX:
             continue
-        path = f"{_FOLDER}/{name}"
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except FileNotFoundError:  # unloaded since it was listed
-            continue
-        yield name, Btf(data, base, path)
+        btf = _read(name)
+        if btf is not None:  # else unloaded since it was listed
+            yield name, btf
+
+
+def _read(module: str) -> Btf | None:
+    path = f"{_FOLDER}/{module}"
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return None
+    return Btf(data, kernel_btf(), path)
 
 
 def _open(module: str) -> Descriptor:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
 from purebpf.errors import NotSupportedError
+from purebpf.loader.types.btf_modules import Modules
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.observe.instruments.kernel_text import KernelText
 from purebpf.observe.unwind.native_machine import native_machine
@@ -20,7 +21,6 @@ from purebpf.syscall import proc
 from purebpf.unwind.machine import X86_64
 
 if TYPE_CHECKING:
-    from purebpf.dataflow.btf_types import BtfTypes
     from purebpf.dataflow.kernel_code import Argument, KernelCode, Span
 
 __all__ = ["KernelData", "has_decoder"]
@@ -38,11 +38,8 @@ def has_decoder() -> bool:
 class KernelData(Closing):
     """The code of the kernel, decoded where somebody asks.
 
-    Functions of modules and of BPF programs are not followed: the kernel's BTF does not have them.
-
-    Attributes:
-        code: claims by address.
-        types: of the kernel.
+    Modules have BTF of their own. Functions of BPF programs, and of modules without BTF, are not
+    followed.
 
     Raises:
         ImportError: the decoder is not installed.
@@ -68,19 +65,44 @@ class KernelData(Closing):
             if all(limits):
                 start, end = limits
                 per_cpu = find_per_cpu(types, reader.read(start, end - start), start)
-            self.types: BtfTypes = types
-            self.code: KernelCode = KernelCode(types, self._find, reader.read, per_cpu)
+            self._core: KernelCode = KernelCode(types, self._find, reader.read, per_cpu)
+            self._reader, self._per_cpu = reader, per_cpu
+            self._modules = undo.enter_context(Modules())
+            self._by_module: dict[str, KernelCode | None] = {}
             self._closing = undo.pop_all()
+
+    def code(self, address: int) -> KernelCode:
+        """Return the code that an address is in: of the kernel itself, or of one module."""
+        symbol = self._symbols.find(address)
+        module = "" if symbol is None else symbol.module
+        return (self._of_module(module) if module else None) or self._core
+
+    def _of_module(self, module: str) -> KernelCode | None:
+        """Return the code of a module; None: it has no BTF."""
+        from purebpf.dataflow.btf_types import BtfTypes
+        from purebpf.dataflow.kernel_code import KernelCode
+
+        if module not in self._by_module:
+            btf = self._modules.of(module) if module.isidentifier() else None
+            code = None
+            if btf is not None:
+                code = KernelCode(BtfTypes(btf), self._find, self._reader.read, self._per_cpu)
+            self._by_module[module] = code
+        return self._by_module[module]
 
     def argument(self, address: int) -> Argument | None:
         """Return the first argument of the call that returns to an address; None: unknown."""
-        return self.code.argument(address)
+        return self.code(address - 1).argument(address)
 
     def _function(self, address: int) -> Span | None:
         from purebpf.dataflow.kernel_code import Span
 
-        symbol, span = self._symbols.find(address), self._symbols.span(address)
-        if symbol is None or span is None or symbol.module:
+        symbol = self._symbols.find(address)
+        if symbol is None or (symbol.module and self._of_module(symbol.module) is None):
+            return None
+        is_core = not symbol.module
+        span = self._symbols.span(address) if is_core else self._symbols.loaded_span(address)
+        if span is None:
             return None
         return Span(symbol.start, span[1], symbol.name)
 

@@ -76,7 +76,7 @@ class DataOfPrograms(Closing):
                 self._kernel = f"in the kernel, whose types are not known: {error}"
         if isinstance(self._kernel, str):
             return Answer("", self._kernel)
-        function, claim = self._kernel.code.claim(address, is_precise=self._is_precise)
+        function, claim = self._kernel.code(address).claim(address, is_precise=self._is_precise)
         return Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
 
     def weigh(self, address: int, answer: Answer, objects: Objects) -> tuple[Answer, Verdict]:
@@ -91,9 +91,10 @@ class DataOfPrograms(Closing):
         """
         if not isinstance(self._kernel, KernelData):
             return answer, Verdict.NONE
-        site = self._kernel.code.site(address, is_precise=self._is_precise)
+        code = self._kernel.code(address)
+        site = code.site(address, is_precise=self._is_precise)
         found = None if site is None else objects.get(site.register)
-        struct = found and struct_of(self._kernel.types, found.cache, found.object_size)
+        struct = found and struct_of(code.types, found.cache, found.object_size)
         if site is None or found is None or struct is None:
             return answer, Verdict.NONE
         claim = answer.claim

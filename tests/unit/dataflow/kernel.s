@@ -366,7 +366,7 @@ takes_node:			# (struct node *)
 	ret
 	.p2align 4
 has_other:			# (struct node *, struct other_item *)
-	movq	16(%rdi), %rax	# other_item.left
+	movq	16(%rdi), %rax	# perhaps in another struct than its parameter
 	ret
 	.p2align 4
 passes_inode:			# (struct node *)

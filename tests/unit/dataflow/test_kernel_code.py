@@ -249,7 +249,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
         ("added", [("cache.part", False), ("queue.length", True)]),
         ("pair_find", [("pair_item.key", True)]),
         ("takes_node", ["OUTSIDE"]),
-        ("has_other", [("other_item.left", True)]),
+        ("has_other", ["OUTSIDE"]),
         ("passes_inode", [("third_item.inode", True)]),
         ("bucket", [("inode *.", True), "UNKNOWN_BASE"]),
         ("stores", [("inode *.", True), "UNKNOWN_BASE"]),

@@ -57,6 +57,15 @@ def test_a_function_reaches_up_to_the_next_symbol_of_any_type():
     assert found == KernelSymbol(0xFFFFFFFF81000100, "ksys", "")
 
 
+def test_a_function_of_a_module_reaches_up_to_the_next_symbol():
+    table = Kallsyms(_CORE + _LOADED)
+    assert table.loaded_span(0xFFFFFFFFC0001004) == (0xFFFFFFFFC0001000, 0xFFFFFFFFC0002000)
+    assert table.loaded_span(0xFFFFFFFFC00020FF) == (0xFFFFFFFFC0002000, 0xFFFFFFFFC0002100)
+    assert table.loaded_span(0xFFFFFFFFC0000FFF) is None  # in front of all
+    assert table.loaded_span(0xFFFFFFFFC0100004) is None  # its end is not known
+    assert Kallsyms(_CORE).loaded_span(0xFFFFFFFFC0001004) is None
+
+
 def test_which_name_of_several():
     assert _names(_CORE, 0xFFFFFFFF81000000, 0xFFFFFFFF81000040) == ["_stext", "local_one"]
     assert _names(b"10 T _a\n10 T abc\n10 T abcd\n10 t abcdef\n20 B e\n", 0x10) == ["abcd"]

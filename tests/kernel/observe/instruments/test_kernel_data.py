@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("iced_x86", reason="the extra purebpf[types] is not installed")
 
+from purebpf.dataflow.claims import Claim
 from purebpf.dataflow.code import Code
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.observe.instruments.kernel_data import KernelData
@@ -15,6 +16,7 @@ from purebpf.observe.instruments.kernel_text import KernelText
 from purebpf.symbols.kallsyms import function_ranges
 from purebpf.syscall import proc
 from purebpf.tools.lock.call_sites import CallSites
+from tests.support.host import modules
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 
@@ -54,3 +56,16 @@ def test_a_call_of_a_lock_function_names_the_member(
         pytest.skip(f"{function} has no call of {lock_function} on this kernel")
     names = CallSites(kernel_btf(), data.argument, lambda start: start == lock)
     assert member in {names.name(site, kind) for site in sites}
+
+
+@pytest.mark.needs("modules")
+def test_functions_of_a_module_have_types_by_its_own_btf() -> None:
+    modules.load_conntrack()
+    listed = proc.kallsyms()
+    with KernelData() as data:
+        ((start, end),) = function_ranges(listed, "nf_ct_delete")
+        claims = [data.code(start).claim(at, is_precise=True) for at in range(start, end)]
+        assert data.code(start) is not data.code(function_ranges(listed, "vfs_rmdir")[0][0])
+    assert {function for function, _ in claims} == {"nf_ct_delete"}
+    structs = {claim.name for _, claim in claims if isinstance(claim, Claim)}
+    assert "nf_conn" in structs  # its first parameter
