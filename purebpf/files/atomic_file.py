@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import time
 from contextlib import suppress
@@ -222,7 +221,7 @@ def link_part(fd: int, place: OutputPlace) -> str:
 
 def _random_name(place: OutputPlace) -> str:
     base = os.fsdecode(os.fsencode(place.name)[:_LONGEST])
-    return f"{base}.{secrets.token_hex(4)}.part"
+    return f"{base}.{os.urandom(4).hex()}.part"
 
 
 def _take_after(fd: int, old: os.stat_result) -> None:

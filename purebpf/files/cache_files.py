@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
@@ -68,7 +67,7 @@ class CacheFiles:
 
     def _write(self, key: str, contents: Iterable[bytes]) -> None:
         """A reader sees all of it or none."""
-        path = os.path.join(self.directory, f".{key}.{secrets.token_hex(8)}")
+        path = os.path.join(self.directory, f".{key}.{os.urandom(8).hex()}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             with open(os.open(path, flags, 0o600), "wb") as file:
