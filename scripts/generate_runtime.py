@@ -28,9 +28,9 @@ sys.path.insert(0, str(ROOT))
 
 from purebpf.errors import FormatError  # noqa: E402
 from purebpf.observe.runtimes.v8.v8_program import describe  # noqa: E402
-from purebpf.runtimes.cpython.memory import Memory  # noqa: E402
 from purebpf.runtimes.hotspot.layout import LayoutError, read_jvm  # noqa: E402
 from purebpf.runtimes.hotspot.vm_structs import ALL_EXPORTS  # noqa: E402
+from purebpf.runtimes.memory import Memory  # noqa: E402
 from purebpf.runtimes.php.layout import LAYOUTS, PhpLayout  # noqa: E402
 from purebpf.runtimes.v8.layout import V8LayoutError  # noqa: E402
 from purebpf.symbols.elf_image import ElfImage  # noqa: E402

@@ -10,7 +10,7 @@ from purebpf.errors import PurebpfError
 from purebpf.findings.facts import Blocked
 from purebpf.observe.runtimes.cpython.python_process import find_python
 from purebpf.runtimes.cpython.held_locks import HeldLock, held_locks
-from purebpf.runtimes.cpython.memory import UnreadableError
+from purebpf.runtimes.memory import UnreadableError
 from purebpf.syscall.process_memory import reading_others
 
 __all__ = ["python_lock_holders"]

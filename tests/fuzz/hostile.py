@@ -25,10 +25,10 @@ from purebpf.observe.runtimes.cpython.python_process import PythonProcess, find_
 from purebpf.runtimes.cpython.code_objects import CodeObjects
 from purebpf.runtimes.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
 from purebpf.runtimes.cpython.frames import read_frames
-from purebpf.runtimes.cpython.memory import CachedMemory
 from purebpf.runtimes.cpython.task_layout import TaskLayout
 from purebpf.runtimes.cpython.tasks import Task, read_tasks
 from purebpf.runtimes.cpython.threads import read_interpreters
+from purebpf.runtimes.memory import CachedMemory
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_ranges, functions_named

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from purebpf.runtimes.cpython.layout import NONE, Layout
 from purebpf.runtimes.cpython.lines import LineTable
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["TRAMPOLINES", "Code", "CodeObjects", "decode_string", "read_string"]

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from enum import Enum
 
-from purebpf.runtimes.cpython.frames import FrameReader, PythonFrame
-from purebpf.runtimes.cpython.memory import UnreadableError
+from purebpf.runtimes.cpython.frames import FrameReader
 from purebpf.runtimes.cpython.objects import Objects
 from purebpf.runtimes.cpython.task_layout import TaskLayout
+from purebpf.runtimes.interpreted import InterpretedFrame
+from purebpf.runtimes.memory import UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["CoroutineChain", "read_chain"]
@@ -40,7 +41,7 @@ class CoroutineChain(NamedTuple):
         problem: why it ends early; "" if it does not.
     """
 
-    frames: tuple[PythonFrame, ...]
+    frames: tuple[InterpretedFrame, ...]
     is_running: bool
     has_ended: bool
     awaits: int
@@ -58,7 +59,7 @@ def read_chain(
 
     Whatever the memory holds, this ends.
     """
-    chain: list[PythonFrame] = []
+    chain: list[InterpretedFrame] = []
     seen: set[int] = set()
     at = coroutine
     try:

@@ -4,43 +4,17 @@ from __future__ import annotations
 
 from purebpf.runtimes.cpython.code_objects import CodeObjects
 from purebpf.runtimes.cpython.layout import NONE, Layout
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
-from purebpf.tuples import NamedTuple
+from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedFrame, InterpretedStack
+from purebpf.runtimes.memory import Memory, UnreadableError
 
-__all__ = ["MAX_FRAMES", "FrameReader", "PythonFrame", "PythonStack", "read_frames"]
+__all__ = ["FrameReader", "read_frames"]
 
-MAX_FRAMES = 10_000
 _SHIM = 3
 """FRAME_OWNED_BY_CSTACK of 3.12 and 3.13, FRAME_OWNED_BY_INTERPRETER from 3.14 on: a frame without
 code below the first of a call."""
 _TAG = 7
 """Bits of a _PyStackRef (3.14) that are not of the address: objects are aligned to 16 bytes."""
 _LONGEST_CYCLE = 1 << 14
-
-
-class PythonFrame(NamedTuple):
-    """A call of a Python function.
-
-    Attributes:
-        name, file: of its code; the name is qualified from 3.11 on.
-        line: of the instruction; 0: it has none.
-        code: the address of the code object.
-        is_entry: C code called it: the evaluation loop begins here. Frames between two such share
-            one native frame.
-    """
-
-    name: str
-    file: str
-    line: int
-    code: int
-    is_entry: bool
-
-
-class PythonStack(NamedTuple):
-    """Frames, and why there are no more of them: "" for a whole stack."""
-
-    frames: tuple[PythonFrame, ...]
-    problem: str
 
 
 def read_frames(
@@ -51,7 +25,7 @@ def read_frames(
     thread: int,
     *,
     most: int = MAX_FRAMES,
-) -> PythonStack:
+) -> InterpretedStack:
     """The frames of the thread state at an address.
 
     Whatever the memory holds, this ends: after `most` frames, or where a frame is its own caller.
@@ -60,17 +34,17 @@ def read_frames(
     try:
         at = reader.first(thread)
     except UnreadableError:
-        return PythonStack((), "the thread state cannot be read")
+        return InterpretedStack((), "the thread state cannot be read")
     seen: set[int] = set()
     while at and len(reader.frames) < most:
         if at in seen or len(seen) > _LONGEST_CYCLE + most:
-            return PythonStack(tuple(reader.frames), "the frames are a cycle")
+            return InterpretedStack(tuple(reader.frames), "the frames are a cycle")
         seen.add(at)
         try:
             at = reader.add(at)
         except UnreadableError:
-            return PythonStack(tuple(reader.frames), "a frame cannot be read")
-    return PythonStack(tuple(reader.frames), f"more than {most} frames" if at else "")
+            return InterpretedStack(tuple(reader.frames), "a frame cannot be read")
+    return InterpretedStack(tuple(reader.frames), f"more than {most} frames" if at else "")
 
 
 class FrameReader:
@@ -85,7 +59,7 @@ class FrameReader:
     def __init__(
         self, version: tuple[int, int], layout: Layout, memory: Memory, codes: CodeObjects
     ) -> None:
-        self.frames: list[PythonFrame] = []
+        self.frames: list[InterpretedFrame] = []
         self._version = version
         self._layout = layout
         self._memory = memory
@@ -98,7 +72,7 @@ class FrameReader:
             frame = self._memory.number(frame + self._layout.current)
         return frame
 
-    def read(self, at: int) -> PythonFrame:
+    def read(self, at: int) -> InterpretedFrame:
         """The frame at an address, of a coroutine: without its callers."""
         self.frames.clear()
         self.add(at)
@@ -123,7 +97,7 @@ class FrameReader:
         instruction = int.from_bytes(raw[layout.frame_instruction :][:size], "little")
         line = self._codes.line(code, instruction, self._start(raw, address))
         is_entry = self._is_entry(raw) or not previous
-        self.frames.append(PythonFrame(code.name, code.file, line, address, is_entry))
+        self.frames.append(InterpretedFrame(code.name, code.file, line, address, is_entry))
         return previous
 
     def _start(self, raw: bytes, code: int) -> int:

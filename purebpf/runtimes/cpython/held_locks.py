@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from purebpf.runtimes.cpython.layout import Layout
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.cpython.threads import ThreadState
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["HeldLock", "held_locks"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from purebpf.runtimes.cpython.code_objects import read_string
 from purebpf.runtimes.cpython.layout import Layout
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
+from purebpf.runtimes.memory import Memory, UnreadableError
 
 __all__ = ["Objects"]
 

@@ -13,12 +13,13 @@ from itertools import islice
 
 from purebpf.runtimes.cpython.code_objects import CodeObjects
 from purebpf.runtimes.cpython.coroutines import read_chain
-from purebpf.runtimes.cpython.frames import FrameReader, PythonFrame
+from purebpf.runtimes.cpython.frames import FrameReader
 from purebpf.runtimes.cpython.layout import NONE, Layout
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.cpython.objects import Objects
 from purebpf.runtimes.cpython.task_layout import TaskLayout
 from purebpf.runtimes.cpython.threads import Interpreter
+from purebpf.runtimes.interpreted import InterpretedFrame
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["MAX_TASKS", "Task", "read_tasks"]
@@ -46,7 +47,7 @@ class Task(NamedTuple):
 
     address: int
     name: str
-    frames: tuple[PythonFrame, ...]
+    frames: tuple[InterpretedFrame, ...]
     is_running: bool
     waits_for: tuple[int, ...]
     waits_on: str

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.cpython.threads import ThreadState
+from purebpf.runtimes.memory import Memory, UnreadableError
 
 __all__ = ["pointer_distance"]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.cpython.threads import ThreadState
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["ThreadSlot", "find_slot"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from purebpf.runtimes.cpython.layout import NONE, Layout
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Gil", "Interpreter", "ThreadState", "main_interpreter", "read_interpreters"]

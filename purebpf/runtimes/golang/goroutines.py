@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Goroutine", "waiting_goroutines"]

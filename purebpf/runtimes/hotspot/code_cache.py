@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from enum import Enum
 from itertools import islice
 
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.hotspot.layout import ABSENT, Jvm, LayoutError
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Blob", "BlobKind", "CodeCache", "CodeHeap"]

@@ -8,11 +8,11 @@ holds its method and the address of its bytecode, which must lie in the method's
 
 from __future__ import annotations
 
-from purebpf.runtimes.cpython.memory import Memory
 from purebpf.runtimes.hotspot.code_cache import Blob, BlobKind, CodeCache
 from purebpf.runtimes.hotspot.inlined import Inlined, InlinedMethods
 from purebpf.runtimes.hotspot.java_frame import JavaFrame
 from purebpf.runtimes.hotspot.methods import Methods
+from purebpf.runtimes.memory import Memory
 from purebpf.unwind.generated import Caller, FrameState
 from purebpf.unwind.machine import X86_64
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.hotspot.code_cache import Blob, BlobKind
 from purebpf.runtimes.hotspot.layout import ABSENT, Layout
 from purebpf.runtimes.hotspot.unsigned5 import read_unsigned5
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Inlined", "InlinedMethods"]

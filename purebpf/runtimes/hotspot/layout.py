@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.hotspot.vm_structs import (
     VmField,
     read_vm_constants,
     read_vm_structs,
     read_vm_types,
 )
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["ABSENT", "NEWEST", "OLDEST", "Addresses", "Jvm", "Layout", "LayoutError", "read_jvm"]

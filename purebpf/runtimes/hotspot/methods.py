@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.hotspot.layout import ABSENT, Layout
 from purebpf.runtimes.hotspot.unsigned5 import read_unsigned5, signed
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
 __all__ = ["JavaMethod", "Methods"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from purebpf.runtimes.cpython.frames import MAX_FRAMES, PythonFrame, PythonStack
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
+from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedFrame, InterpretedStack
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.runtimes.php.layout import NONE, PhpLayout
 from purebpf.tuples import NamedTuple
 
@@ -113,7 +113,7 @@ def read_php_frames(
     functions: PhpFunctions,
     state: PhpState,
     most: int = MAX_FRAMES,
-) -> PythonStack:
+) -> InterpretedStack:
     """Read the frames of the thread that runs scripts.
 
     Whatever the memory holds, this ends: after `most` frames, or where a frame is its own caller.
@@ -129,12 +129,12 @@ def read_php_frames(
         at = memory.number(state.executor + layout.current)
         of_generators = memory.number(state.generators) if state.generators else 0
     except UnreadableError:
-        return PythonStack((), "the state of PHP cannot be read")
-    frames: list[PythonFrame] = []
+        return InterpretedStack((), "the state of PHP cannot be read")
+    frames: list[InterpretedFrame] = []
     seen: set[int] = set()
     while at and len(frames) < most:
         if at in seen:
-            return PythonStack(tuple(frames), "the frames are a cycle")
+            return InterpretedStack(tuple(frames), "the frames are a cycle")
         seen.add(at)
         try:
             frame = _Frame(layout, memory, at)
@@ -145,9 +145,9 @@ def read_php_frames(
                     waiting = _named(_Frame(layout, memory, each), functions)
                     frames += [one._replace(is_entry=False) for one in waiting]
         except UnreadableError:
-            return PythonStack(tuple(frames), _UNREADABLE)
+            return InterpretedStack(tuple(frames), _UNREADABLE)
         at = frame.previous
-    return PythonStack(tuple(frames), f"more than {most} frames" if at else "")
+    return InterpretedStack(tuple(frames), f"more than {most} frames" if at else "")
 
 
 class _Frame:
@@ -163,15 +163,15 @@ class _Frame:
         self.previous = _word(raw, layout.frame_previous)
 
 
-def _named(frame: _Frame, functions: PhpFunctions) -> list[PythonFrame]:
+def _named(frame: _Frame, functions: PhpFunctions) -> list[InterpretedFrame]:
     """The frame, named; none for one of C code that has no name, below the first of a fiber."""
     kind, name, file = functions.find(frame.function)
     if kind == _INTERNAL:
-        found = [PythonFrame(name, file, 0, frame.function, is_entry=False)]
+        found = [InterpretedFrame(name, file, 0, frame.function, is_entry=False)]
         return found if name != MAIN else []
     line = functions.line(frame.function, frame.opline)
     is_entry = bool(frame.info & _TOP) or not frame.previous
-    return [PythonFrame(name, file, line, frame.function, is_entry)]
+    return [InterpretedFrame(name, file, line, frame.function, is_entry)]
 
 
 def _delegating(frame: _Frame, generators: int) -> Iterator[int]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import struct
-
 from purebpf.late_pattern import compile_later
-from purebpf.runtimes.cpython.runtime_file import CodeRange
+from purebpf.runtimes.file_symbols import find_symbols
+from purebpf.runtimes.loop_code import CodeRange
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.tuples import NamedTuple
 
 __all__ = ["PhpFile", "read_php_file"]
 
-_SYMBOL = struct.Struct("<IBBHQQ")
 _GLOBALS, _LOOP, _GENERATORS = b"executor_globals", b"execute_ex", b"zend_ce_generator"
-_MOST_SYMBOLS = 1 << 20
 _MOST_CONSTANTS = 1 << 26
 _BUILD = compile_later(rb"\0API([0-9]{9}),(N?TS)(,debug)?\0")
 
@@ -54,7 +51,8 @@ def read_php_file(image: ElfImage) -> PhpFile | None:
     built = _BUILD.search(image.contents(constants))
     if built is None:
         return None
-    found = _symbols(image)
+    symbols = find_symbols(image, image.section(".dynsym"), _names)
+    found = {name: (address, size) for name, address, size in symbols}
     executor, generators = (found.get(name, (0, 0))[0] for name in (_GLOBALS, _GENERATORS))
     start, size = found.get(_LOOP, (0, 0))
     return PhpFile(
@@ -67,22 +65,12 @@ def read_php_file(image: ElfImage) -> PhpFile | None:
     )
 
 
-def _symbols(image: ElfImage) -> dict[bytes, tuple[int, int]]:
-    """The addresses and sizes of the symbols that are wanted."""
-    table = image.section(".dynsym")
-    if table is None or table.size > _MOST_SYMBOLS * _SYMBOL.size:
-        return {}
-    strings = image.contents(image.linked_section(table))
+def _names(strings: bytes) -> dict[int, bytes]:
+    """Return the places of the wanted names in a string table."""
     names = {}
     for name in (_GLOBALS, _LOOP, _GENERATORS):
         at = strings.find(name + b"\0")
         while at >= 0:  # it may be the end of a longer one
             names[at] = name
             at = strings.find(name + b"\0", at + 1)
-    raw = image.contents(table)
-    found = {}
-    whole = raw[: len(raw) // _SYMBOL.size * _SYMBOL.size]
-    for at, _, _, section, address, size in _SYMBOL.iter_unpack(whole):
-        if at in names and section:
-            found[names[at]] = address, size
-    return found
+    return names

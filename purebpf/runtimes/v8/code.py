@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from purebpf.runtimes.cpython.memory import UnreadableError
+from purebpf.runtimes.memory import UnreadableError
 from purebpf.runtimes.v8.code_ranges import CodeRanges
 from purebpf.runtimes.v8.functions import Functions
 from purebpf.runtimes.v8.heap import Heap, small_integer

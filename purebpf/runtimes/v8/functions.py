@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from purebpf.late_pattern import compile_later
-from purebpf.runtimes.cpython.memory import UnreadableError
+from purebpf.runtimes.memory import UnreadableError
 from purebpf.runtimes.v8.heap import MOST_TEXT, Heap, small_integer
 from purebpf.tuples import NamedTuple
 

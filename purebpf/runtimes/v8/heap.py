@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.runtimes.v8.layout import V8Layout
 
 __all__ = ["MOST_TEXT", "Heap", "small_integer"]

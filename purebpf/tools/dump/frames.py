@@ -16,9 +16,9 @@ from purebpf.observe.runtimes.cpython.running import program_path
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.process_stacks import ProcessStacks
-from purebpf.runtimes.cpython.frames import PythonFrame, PythonStack
-from purebpf.runtimes.cpython.merge import Fit, Home, merge
 from purebpf.runtimes.hotspot.java_frame import JavaFrame
+from purebpf.runtimes.interpreted import InterpretedFrame, InterpretedStack
+from purebpf.runtimes.merge import Fit, Home, merge
 from purebpf.runtimes.v8.javascript_frame import JavaScriptFrame
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.proc_maps import parse_maps
@@ -135,7 +135,7 @@ class FrameNames(Closing):
         return [self._answer(answer) for answer in answers]
 
     def frames(
-        self, now: ThreadNow, stack: bytes, python: PythonStack | None
+        self, now: ThreadNow, stack: bytes, python: InterpretedStack | None
     ) -> tuple[list[DumpedFrame], list[str]]:
         """Return the frames of a thread in user space, innermost first, and their problems.
 
@@ -220,20 +220,20 @@ class FrameNames(Closing):
         )
 
     def _named(
-        self, frames: list[int | PythonFrame], names: dict[int, Answer]
+        self, frames: list[int | InterpretedFrame], names: dict[int, Answer]
     ) -> Iterator[DumpedFrame]:
         """Yield the frames to print, with their names."""
         shown_frames = [
-            frame if isinstance(frame, PythonFrame) else names[frame]
+            frame if isinstance(frame, InterpretedFrame) else names[frame]
             for frame in frames
-            if isinstance(frame, PythonFrame) or frame in names
+            if isinstance(frame, InterpretedFrame) or frame in names
         ]
         starts = 0 if self._native else count_starts(shown_frames)
         for frame in shown_frames[: len(shown_frames) - starts]:
             yield self._answer(frame)
 
-    def _answer(self, frame: Answer | PythonFrame | NamedFrame) -> DumpedFrame:
-        if isinstance(frame, PythonFrame):
+    def _answer(self, frame: Answer | InterpretedFrame | NamedFrame) -> DumpedFrame:
+        if isinstance(frame, InterpretedFrame):
             return DumpedFrame(self._kind, frame.name, frame.file, frame.line)
         if isinstance(frame, JavaFrame | JavaScriptFrame):
             kind = "java" if isinstance(frame, JavaFrame) else "javascript"

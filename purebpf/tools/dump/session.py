@@ -29,8 +29,8 @@ from purebpf.observe.runtimes.hotspot.libjvm import find_library
 from purebpf.observe.runtimes.php.php_mapping import find_php_file
 from purebpf.observe.runtimes.v8.node_file import find_node
 from purebpf.observe.unwind.native_machine import native_machine
-from purebpf.runtimes.cpython.frames import PythonStack
 from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
+from purebpf.runtimes.interpreted import InterpretedStack
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
 from purebpf.tools.dump.frames import FrameNames, GeneratedStack, kernel_frames
@@ -82,7 +82,7 @@ class _Copy:
         self,
         now: ThreadNow,
         stack: bytes,
-        python: PythonStack | None,
+        python: InterpretedStack | None,
         kernel: Sequence[DumpedFrame],
         interpreter: int = -1,
     ) -> None:
@@ -380,7 +380,7 @@ def _join(
     python: PythonProcess,
     reading: PythonReading,
     states: Sequence[tuple[ThreadState, Interpreter]],
-) -> tuple[PythonStack, int]:
+) -> tuple[InterpretedStack, int]:
     """Return the frames of a thread in all its interpreters, and the number of the innermost.
 
     The order of two subinterpreters that call each other is not known: a problem says so.
@@ -393,7 +393,7 @@ def _join(
     if sum(number > 0 for _, number in busy) > 1:
         problems.append("frames of several subinterpreters: their order is a guess")
     frames = tuple(frame for stack, _ in busy for frame in stack.frames)
-    return PythonStack(frames, "; ".join(problems)), busy[0][1]
+    return InterpretedStack(frames, "; ".join(problems)), busy[0][1]
 
 
 def _ends(pid: int) -> list[tuple[int, int]]:

@@ -12,9 +12,9 @@ from purebpf.errors import PurebpfError
 from purebpf.findings.facts import Goroutines, StackFrame
 from purebpf.observe.runtimes.cpython.asyncio_file import find_task_layout
 from purebpf.observe.runtimes.cpython.python_process import PythonProcess, find_python
-from purebpf.runtimes.cpython.memory import UnreadableError
 from purebpf.runtimes.cpython.task_layout import TaskLayout
 from purebpf.runtimes.cpython.tasks import Task, read_tasks
+from purebpf.runtimes.memory import UnreadableError
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import reading_others
 from purebpf.tools.triage.stack_looks import StackLooks

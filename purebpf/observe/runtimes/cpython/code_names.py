@@ -11,11 +11,11 @@ from purebpf.observe.runtimes.cpython.deferred_codes import Deferred
 from purebpf.observe.runtimes.cpython.interpreter_table import Interpreter
 from purebpf.observe.runtimes.php.php_names import PHP_LINES, PhpTexts, describe_php
 from purebpf.runtimes.cpython.code_objects import TRAMPOLINES, Code, decode_string, read_string
-from purebpf.runtimes.cpython.frames import PythonFrame
 from purebpf.runtimes.cpython.layout import Layout
 from purebpf.runtimes.cpython.line_hash import hash_table
 from purebpf.runtimes.cpython.lines import LineTable
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
+from purebpf.runtimes.interpreted import InterpretedFrame
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.runtimes.php.layout import PhpLayout
 from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
 from purebpf.tuples import NamedTuple
@@ -73,7 +73,7 @@ class CodeNames:
         self._waiting: dict[int, dict[int, tuple[Deferred, int]]] = {}
         self._taken: dict[int, int] = {}
         self._refused: set[int] = set()
-        self._frames: dict[int, PythonFrame] = {}  # by word; of names that are known
+        self._frames: dict[int, InterpretedFrame] = {}  # by word; of names that are known
         self.unread = 0
 
     @property
@@ -204,7 +204,7 @@ class CodeNames:
         except UnreadableError:
             return b""
 
-    def word(self, frame: PythonFrame, version: tuple[int, int]) -> int:
+    def word(self, frame: InterpretedFrame, version: tuple[int, int]) -> int:
         """A word for a frame that was read from outside, with the line that it has now."""
         key = frame.name, frame.file, frame.line
         number = self._numbers.setdefault(key, len(self._numbers) << 1 | _OWN)
@@ -213,7 +213,7 @@ class CodeNames:
         word = TAG | number << CODE_SHIFT | _NOT_STARTED
         return word | ENTRY if frame.is_entry else word
 
-    def frame(self, word: int) -> PythonFrame:
+    def frame(self, word: int) -> InterpretedFrame:
         """The frame of a word; without a name if that did not come, or could not be read."""
         interpreter = self._frames.get(word)
         if interpreter is not None:
@@ -221,11 +221,11 @@ class CodeNames:
         code = self._codes.get(word >> CODE_SHIFT & _CODE_MASK)
         is_entry = bool(word & ENTRY)
         if code is None:
-            return PythonFrame("", "", 0, word, is_entry)
+            return InterpretedFrame("", "", 0, word, is_entry)
         line = _line(code, word & _INSTRUCTION_MASK) if self.lines else 0
         if len(self._frames) >= _KEEP_FRAMES:
             self._frames.clear()
-        frame = self._frames[word] = PythonFrame(code.name, code.file, line, word, is_entry)
+        frame = self._frames[word] = InterpretedFrame(code.name, code.file, line, word, is_entry)
         return frame
 
     def is_real(self, word: int) -> bool:

@@ -13,7 +13,7 @@ from purebpf.observe.runtimes.cpython.interpreter_table import Interpreter
 from purebpf.observe.runtimes.php.php_process import PhpProcess
 from purebpf.runtimes.cpython.code_objects import Code, CodeObjects
 from purebpf.runtimes.cpython.layout import NONE
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.runtimes.php.layout import PhpLayout
 from purebpf.tuples import NamedTuple
 

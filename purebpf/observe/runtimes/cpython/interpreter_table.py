@@ -25,8 +25,8 @@ from purebpf.observe.runtimes.php.php_layout import pack_php_process
 from purebpf.observe.runtimes.php.php_mapping import runs_php
 from purebpf.observe.runtimes.php.php_process import PhpProcess, find_php
 from purebpf.runtimes.cpython.layout import NONE, Layout
-from purebpf.runtimes.cpython.runtime_file import CodeRange
 from purebpf.runtimes.cpython.thread_slot import ThreadSlot, find_slot
+from purebpf.runtimes.loop_code import CodeRange
 from purebpf.runtimes.php.layout import PhpLayout
 from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.proc_maps import Mapping

@@ -18,15 +18,10 @@ from purebpf.observe.runtimes.loop_parts import whole_loop
 from purebpf.observe.symbols.elf_files import mapped_status, open_mapped
 from purebpf.runtimes.cpython.code_objects import CodeObjects
 from purebpf.runtimes.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
-from purebpf.runtimes.cpython.frames import MAX_FRAMES, PythonStack, read_frames
+from purebpf.runtimes.cpython.frames import read_frames
 from purebpf.runtimes.cpython.layout import Layout
 from purebpf.runtimes.cpython.layouts import LAYOUTS
-from purebpf.runtimes.cpython.memory import MOST_READS, CachedMemory, Memory, UnreadableError
-from purebpf.runtimes.cpython.runtime_file import (
-    CodeRange,
-    RuntimeFile,
-    read_runtime_file,
-)
+from purebpf.runtimes.cpython.runtime_file import RuntimeFile, read_runtime_file
 from purebpf.runtimes.cpython.thread_pointer import pointer_distance
 from purebpf.runtimes.cpython.threads import (
     Interpreter,
@@ -34,6 +29,9 @@ from purebpf.runtimes.cpython.threads import (
     main_interpreter,
     read_interpreters,
 )
+from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
+from purebpf.runtimes.loop_code import CodeRange
+from purebpf.runtimes.memory import MOST_READS, CachedMemory, Memory, UnreadableError
 from purebpf.symbols.elf_image import PT_LOAD, ElfImage, Segment
 from purebpf.symbols.proc_maps import MappedFile, Mapping, parse_maps
 from purebpf.symbols.runtimes import is_interpreter, runtime_of
@@ -211,7 +209,9 @@ class PythonProcess(Closing):
             self._distance = pointer_distance(reading.memory, reading.compared)
         return self._distance
 
-    def frames(self, reading: PythonReading, thread: int, most: int = MAX_FRAMES) -> PythonStack:
+    def frames(
+        self, reading: PythonReading, thread: int, most: int = MAX_FRAMES
+    ) -> InterpretedStack:
         """The frames of the thread state at an address; `most` of them."""
         memory, codes = reading.memory, reading.codes
         return read_frames(self.version, self.layout, memory, codes, thread, most=most)

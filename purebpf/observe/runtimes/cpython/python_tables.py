@@ -18,10 +18,10 @@ from purebpf.observe.runtimes.cpython.task_table import TaskTable
 from purebpf.observe.runtimes.php.php_process import PhpProcess
 from purebpf.results.model.loss import Cause, Loss
 from purebpf.results.model.stack_end import is_root, merge_mark
-from purebpf.runtimes.cpython.frames import PythonFrame
-from purebpf.runtimes.cpython.merge import Fit, Home, Merged, merge
-from purebpf.runtimes.cpython.runtime_file import CodeRange
 from purebpf.runtimes.cpython.threads import Gil
+from purebpf.runtimes.interpreted import InterpretedFrame
+from purebpf.runtimes.loop_code import CodeRange
+from purebpf.runtimes.merge import Fit, Home, Merged, merge
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.python_words import (
@@ -251,7 +251,7 @@ class PythonTables(Closing):
         if not self._native:
             shown_frames = shown_frames[: len(shown_frames) - count_starts(shown_frames)]
         for entry in shown_frames:
-            if isinstance(entry, PythonFrame):
+            if isinstance(entry, InterpretedFrame):
                 answers.append(_frame(entry, kind))
                 left -= 1
                 if not left:
@@ -341,7 +341,7 @@ def _in_loop(loop: Sequence[CodeRange], addresses: Sequence[int]) -> list[bool]:
 def _merge(
     native: Sequence[Answer],
     is_loop: Sequence[bool],
-    frames: Sequence[PythonFrame],
+    frames: Sequence[InterpretedFrame],
     own: Container[str],
     *,
     is_php: bool,
@@ -381,7 +381,7 @@ def _is_api(entry: Answer) -> bool:
 
 
 @lru_cache(maxsize=_KEPT_FRAMES)
-def _frame(frame: PythonFrame, kind: str = "python") -> Answer:
+def _frame(frame: InterpretedFrame, kind: str = "python") -> Answer:
     if not frame.name:
         if is_cut(frame.code):
             return Unknown(Reason.PYTHON_CUT, "", Address(0), "python")
@@ -390,7 +390,7 @@ def _frame(frame: PythonFrame, kind: str = "python") -> Answer:
     return Frame(frame.name, 0, frame.file, Address(0), kind, file=source[0], line=source[1])
 
 
-def _without_line(frame: PythonFrame) -> PythonFrame:
+def _without_line(frame: InterpretedFrame) -> InterpretedFrame:
     return frame._replace(line=0)
 
 

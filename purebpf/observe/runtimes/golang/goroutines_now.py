@@ -7,8 +7,8 @@ import struct
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.observe.symbols.elf_files import open_mapped
-from purebpf.runtimes.cpython.memory import CachedMemory, UnreadableError
 from purebpf.runtimes.golang.goroutines import Goroutine, waiting_goroutines
+from purebpf.runtimes.memory import CachedMemory, UnreadableError
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_table import has_go_table
 from purebpf.symbols.proc_maps import parse_maps

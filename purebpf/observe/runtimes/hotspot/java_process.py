@@ -11,13 +11,13 @@ import os
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.hotspot.libjvm import find_library, read_exports
-from purebpf.runtimes.cpython.memory import CachedMemory, Memory, UnreadableError
 from purebpf.runtimes.hotspot.code_cache import Blob, CodeCache
 from purebpf.runtimes.hotspot.frames import JavaFrames
 from purebpf.runtimes.hotspot.inlined import InlinedMethods
 from purebpf.runtimes.hotspot.layout import Jvm, LayoutError, read_jvm
 from purebpf.runtimes.hotspot.methods import Methods
 from purebpf.runtimes.hotspot.vm_structs import ALL_EXPORTS
+from purebpf.runtimes.memory import CachedMemory, Memory, UnreadableError
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
 from purebpf.unwind.machine import X86_64

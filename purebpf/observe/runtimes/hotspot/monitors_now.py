@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.observe.runtimes.hotspot.libjvm import find_library, read_exports
-from purebpf.runtimes.cpython.memory import CachedMemory
 from purebpf.runtimes.hotspot.monitors import WantedMonitor, wanted_monitors
 from purebpf.runtimes.hotspot.vm_structs import EXPORTS
+from purebpf.runtimes.memory import CachedMemory
 from purebpf.syscall.process_memory import open_process_memory
 
 __all__ = ["read_wanted_monitors"]

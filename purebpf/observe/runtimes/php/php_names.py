@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from purebpf.runtimes.cpython.lines import LineTable
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
+from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.runtimes.php.frames import BUILT_IN, EVAL, MAIN
 from purebpf.runtimes.php.layout import PhpLayout
 from purebpf.tuples import NamedTuple

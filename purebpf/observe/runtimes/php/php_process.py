@@ -13,9 +13,9 @@ from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.loop_parts import whole_loop
 from purebpf.observe.runtimes.php.php_mapping import find_php_file
 from purebpf.observe.symbols.elf_files import Identity, open_mapped
-from purebpf.runtimes.cpython.frames import MAX_FRAMES, PythonStack
-from purebpf.runtimes.cpython.memory import MOST_READS, CachedMemory
-from purebpf.runtimes.cpython.runtime_file import CodeRange
+from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
+from purebpf.runtimes.loop_code import CodeRange
+from purebpf.runtimes.memory import MOST_READS, CachedMemory
 from purebpf.runtimes.php.frames import PhpFunctions, PhpState, read_php_frames
 from purebpf.runtimes.php.layout import LAYOUTS, PhpLayout, version_of
 from purebpf.runtimes.php.php_file import PhpFile, read_php_file
@@ -83,7 +83,7 @@ class PhpProcess(Closing):
             return None
         return PhpProcess(memory, self._mapped, self._file, self.layout, self._bias)
 
-    def frames(self, most_reads: int = MOST_READS, most: int = MAX_FRAMES) -> PythonStack:
+    def frames(self, most_reads: int = MOST_READS, most: int = MAX_FRAMES) -> InterpretedStack:
         """Return the frames of its first thread, which runs scripts, as they are now."""
         memory = CachedMemory(self._memory.read, most_reads)
         functions = PhpFunctions(self.layout, memory)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from purebpf.observe.runtimes.v8.v8_process import V8Reading
-from purebpf.runtimes.cpython.memory import UnreadableError
+from purebpf.runtimes.memory import UnreadableError
 from purebpf.runtimes.v8.code import ActiveFunction, Code
 from purebpf.runtimes.v8.functions import Function
 from purebpf.runtimes.v8.javascript_frame import ANONYMOUS, JavaScriptFrame

@@ -12,7 +12,7 @@ from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.v8.node_file import find_node
 from purebpf.observe.runtimes.v8.v8_program import V8Program, read_program
-from purebpf.runtimes.cpython.memory import CachedMemory, Memory
+from purebpf.runtimes.memory import CachedMemory, Memory
 from purebpf.runtimes.v8.code import CodeReader
 from purebpf.runtimes.v8.code_ranges import CodeRanges
 from purebpf.runtimes.v8.frames import JavaScriptFrames

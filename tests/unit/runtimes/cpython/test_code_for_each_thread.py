@@ -10,7 +10,7 @@ from purebpf.runtimes.cpython.code_objects import CodeObjects
 from purebpf.runtimes.cpython.frames import read_frames
 from purebpf.runtimes.cpython.layout import Layout
 from purebpf.runtimes.cpython.layouts import LAYOUTS
-from purebpf.runtimes.cpython.memory import Memory
+from purebpf.runtimes.memory import Memory
 
 VERSION = (3, 14)
 LAYOUT = LAYOUTS[VERSION]._replace(code_tlbc=LAYOUTS[VERSION].code_bytes - 8, frame_tlbc=72)

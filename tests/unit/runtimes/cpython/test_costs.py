@@ -12,10 +12,11 @@ from purebpf.runtimes.cpython.code_objects import CodeObjects
 from purebpf.runtimes.cpython.frames import read_frames
 from purebpf.runtimes.cpython.layouts import LAYOUTS
 from purebpf.runtimes.cpython.lines import LineTable
-from purebpf.runtimes.cpython.memory import CachedMemory
-from purebpf.runtimes.cpython.runtime_file import CodeRange, cold_part, read_runtime_file
+from purebpf.runtimes.cpython.runtime_file import read_runtime_file
 from purebpf.runtimes.cpython.task_layouts import TASK_LAYOUTS
 from purebpf.runtimes.cpython.threads import read_interpreters
+from purebpf.runtimes.loop_code import CodeRange, cold_part
+from purebpf.runtimes.memory import CachedMemory
 from purebpf.symbols.elf_image import ElfImage
 from tests.support.builders.hollow_file import HollowFile, Part
 

@@ -8,8 +8,8 @@ import pytest
 
 from purebpf.runtimes.cpython.held_locks import HeldLock, held_locks
 from purebpf.runtimes.cpython.layouts import LAYOUTS
-from purebpf.runtimes.cpython.memory import Memory
 from purebpf.runtimes.cpython.threads import ThreadState
+from purebpf.runtimes.memory import Memory
 
 BASE, SIZE = 0x10000, 1 << 16
 THREAD, CFRAME, FRAME, CODE, METHOD, LOCK = range(BASE, BASE + 6 * 0x1000, 0x1000)

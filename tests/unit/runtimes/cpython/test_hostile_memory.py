@@ -12,11 +12,11 @@ from purebpf.runtimes.cpython.code_objects import CodeObjects, decode_string, re
 from purebpf.runtimes.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
 from purebpf.runtimes.cpython.frames import read_frames
 from purebpf.runtimes.cpython.layouts import LAYOUTS
-from purebpf.runtimes.cpython.memory import CachedMemory, Memory, UnreadableError
 from purebpf.runtimes.cpython.objects import Objects
 from purebpf.runtimes.cpython.task_layouts import TASK_LAYOUTS
 from purebpf.runtimes.cpython.tasks import read_tasks
 from purebpf.runtimes.cpython.threads import Interpreter, ThreadState, read_interpreters
+from purebpf.runtimes.memory import CachedMemory, Memory, UnreadableError
 
 _BASE = 0x10000
 _SIZE = 1 << 16

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from purebpf.runtimes.cpython.memory import Memory
 from purebpf.runtimes.cpython.thread_pointer import pointer_distance
 from purebpf.runtimes.cpython.threads import ThreadState
+from purebpf.runtimes.memory import Memory
 
 _STRUCTS = 0x10000, 0x30000, 0x50000
 _SPAN = 0x2000

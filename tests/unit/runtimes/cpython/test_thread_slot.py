@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from purebpf.runtimes.cpython.memory import Memory
 from purebpf.runtimes.cpython.thread_slot import ThreadSlot, find_slot
 from purebpf.runtimes.cpython.threads import ThreadState
+from purebpf.runtimes.memory import Memory
 
 _MAIN, _SECOND, _THIRD = 0x10000, 0x20000, 0x30000
 _MAIN_KEYS = 0x90000  # musl has those of the main thread in the C library

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from purebpf.runtimes.cpython.memory import Memory, UnreadableError
 from purebpf.runtimes.golang.goroutines import waiting_goroutines
+from purebpf.runtimes.memory import Memory, UnreadableError
 
 LISTED, POINTERS, STRUCTS, STACKS = 0x1000, 0x2000, 0x10000, 0x40000
 RUNNING, WAITING, DEAD = 2, 4, 6

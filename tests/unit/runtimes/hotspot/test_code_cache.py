@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from purebpf.runtimes.cpython.memory import Memory
 from purebpf.runtimes.hotspot.code_cache import Blob, BlobKind, CodeCache
 from purebpf.runtimes.hotspot.layout import LayoutError, read_jvm
+from purebpf.runtimes.memory import Memory
 from tests.unit.runtimes.hotspot.fake_jvm import (
     ARRAY,
     BASE,

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from purebpf.runtimes.cpython.memory import Memory
 from purebpf.runtimes.hotspot.code_cache import CodeCache
 from purebpf.runtimes.hotspot.frames import JavaFrame, JavaFrames
 from purebpf.runtimes.hotspot.inlined import InlinedMethods
 from purebpf.runtimes.hotspot.layout import read_jvm
 from purebpf.runtimes.hotspot.methods import Methods
+from purebpf.runtimes.memory import Memory
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
 from purebpf.unwind.machine import X86_64
 from purebpf.unwind.reason import Reason

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from purebpf.runtimes.cpython.memory import Memory
 from purebpf.runtimes.hotspot.methods import JavaMethod, Methods
+from purebpf.runtimes.memory import Memory
 from tests.unit.runtimes.hotspot.fake_jvm import BASE, VERSIONS, FakeJvm, packed
 
 METHOD = BASE + 0x70000

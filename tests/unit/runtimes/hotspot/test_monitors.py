@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from purebpf.runtimes.cpython.memory import Memory
 from purebpf.runtimes.hotspot.monitors import WantedMonitor, wanted_monitors
 from purebpf.runtimes.hotspot.vm_structs import EXPORTS
+from purebpf.runtimes.memory import Memory
 
 FIELDS = (
     ("ThreadsSMRSupport", "_java_thread_list", 0, 0x9000),

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from purebpf.runtimes.cpython.frames import PythonStack
-from purebpf.runtimes.cpython.memory import CachedMemory
+from purebpf.runtimes.interpreted import InterpretedStack
+from purebpf.runtimes.memory import CachedMemory
 from purebpf.runtimes.php.frames import (
     BUILT_IN,
     EVAL,
@@ -24,13 +24,13 @@ LAYOUT = LAYOUTS[420220829]
 CLASS_POINTER, CLASS = 0x2000, 0x3000
 
 
-def frames(php: FakePhp, layout: PhpLayout = LAYOUT, most: int = 100) -> PythonStack:
+def frames(php: FakePhp, layout: PhpLayout = LAYOUT, most: int = 100) -> InterpretedStack:
     memory = CachedMemory(php.read)
     state = PhpState(EXECUTOR, CLASS_POINTER)
     return read_php_frames(layout, memory, PhpFunctions(layout, memory), state, most)
 
 
-def places(stack: PythonStack) -> list[tuple[str, str, int]]:
+def places(stack: InterpretedStack) -> list[tuple[str, str, int]]:
     return [(each.name, each.file, each.line) for each in stack.frames]
 
 
@@ -56,7 +56,7 @@ def test_names_and_lines_of_each_version(layout: PhpLayout) -> None:
 
 
 def test_nothing_runs() -> None:
-    assert frames(FakePhp(LAYOUT)) == PythonStack((), "")
+    assert frames(FakePhp(LAYOUT)) == InterpretedStack((), "")
 
 
 def test_the_name_of_an_anonymous_class_ends_at_its_nul() -> None:
@@ -123,7 +123,7 @@ def test_a_function_of_no_kind_ends_the_frames(kind: int) -> None:
     function = php.function(b"f", lines=(1,))
     php.put(function, kind, 1)
     php.current(php.frame(function, main))
-    assert frames(php) == PythonStack((), "a frame of PHP cannot be read")
+    assert frames(php) == InterpretedStack((), "a frame of PHP cannot be read")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_name_that_is_no_string_ends_the_frames(offset: int, value: int, size:
     if value == 1 << 30:  # as long as one may be: as much as a name has room for
         assert len(found.frames[0].name) <= 1024
     else:
-        assert found == PythonStack((), "a frame of PHP cannot be read")
+        assert found == InterpretedStack((), "a frame of PHP cannot be read")
 
 
 def test_any_memory_ends_in_time_and_in_bounds() -> None:

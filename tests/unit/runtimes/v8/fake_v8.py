@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from purebpf.runtimes.cpython.memory import Memory
+from purebpf.runtimes.memory import Memory
 from purebpf.runtimes.v8.code import CodeReader
 from purebpf.runtimes.v8.code_ranges import CodeRanges
 from purebpf.runtimes.v8.functions import Functions

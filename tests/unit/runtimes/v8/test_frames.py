@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from purebpf.runtimes.cpython.memory import MOST_READS
+from purebpf.runtimes.memory import MOST_READS
 from purebpf.runtimes.v8.frames import JavaScriptFrames
 from purebpf.runtimes.v8.functions import Functions
 from purebpf.runtimes.v8.javascript_frame import UNKNOWN_FUNCTION, JavaScriptFrame

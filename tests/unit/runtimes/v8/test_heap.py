@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.runtimes.cpython.memory import UnreadableError
+from purebpf.runtimes.memory import UnreadableError
 from purebpf.runtimes.v8.heap import small_integer
 from tests.unit.runtimes.v8.fake_v8 import (
     BASE,

@@ -7,7 +7,7 @@ import pytest
 from purebpf.errors import NotSupportedError
 from purebpf.observe.runtimes.php.php_layout import pack_php_process
 from purebpf.observe.runtimes.php.php_names import PHP_LINES, PhpTexts, describe_php
-from purebpf.runtimes.cpython.memory import Memory
+from purebpf.runtimes.memory import Memory
 from purebpf.runtimes.php.frames import BUILT_IN, EVAL, MAIN, PhpState
 from purebpf.runtimes.php.layout import LAYOUTS
 from tests.unit.runtimes.php.fake_php import FakePhp

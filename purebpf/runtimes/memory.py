@@ -18,7 +18,7 @@ _WORD = 8
 
 
 class UnreadableError(Exception):
-    """Memory that is not mapped, or that does not hold CPython's data."""
+    """Memory that is not mapped, or that does not hold a runtime's data."""
 
 
 class Memory:

@@ -7,7 +7,7 @@ from enum import Enum
 from itertools import groupby
 from typing import Generic, NamedTuple, TypeVar
 
-from purebpf.runtimes.cpython.frames import PythonFrame
+from purebpf.runtimes.interpreted import InterpretedFrame
 
 __all__ = ["Fit", "Home", "Merged", "merge"]
 
@@ -47,7 +47,7 @@ class Merged(NamedTuple, Generic[Native]):
         is_compiled: whether calls without the evaluation loop have their place by `Home`.
     """
 
-    frames: list[Native | PythonFrame]
+    frames: list[Native | InterpretedFrame]
     fit: Fit
     is_compiled: bool = False
 
@@ -55,7 +55,7 @@ class Merged(NamedTuple, Generic[Native]):
 def merge(
     native: Sequence[Native],
     is_loop: Sequence[bool],
-    python: Sequence[PythonFrame],
+    python: Sequence[InterpretedFrame],
     *,
     is_switch: Sequence[bool] = (),
     is_whole: bool = False,
@@ -98,12 +98,12 @@ def merge(
 
 
 def _pair(
-    native: Sequence[Native], is_loop: Sequence[bool], calls: Sequence[list[PythonFrame]]
-) -> list[Native | PythonFrame]:
+    native: Sequence[Native], is_loop: Sequence[bool], calls: Sequence[list[InterpretedFrame]]
+) -> list[Native | InterpretedFrame]:
     """Replace calls of the loop by their Python frames; the remaining frames come at the end."""
     is_between = _is_between(is_loop, len(calls))
     left = list(calls)
-    frames: list[Native | PythonFrame] = []
+    frames: list[Native | InterpretedFrame] = []
     for at, (frame, loop) in enumerate(zip(native, is_loop, strict=True)):
         if loop and left and not (is_between and at == 0):
             frames += left.pop(0)
@@ -140,9 +140,9 @@ def _find_only_run(is_loop: Sequence[bool], homes: Sequence[Home]) -> int | None
     return places[0] if len(places) == 1 else None
 
 
-def _split(python: Sequence[PythonFrame]) -> list[list[PythonFrame]]:
+def _split(python: Sequence[InterpretedFrame]) -> list[list[InterpretedFrame]]:
     """The frames of each call of the loop, the innermost call first."""
-    calls: list[list[PythonFrame]] = []
+    calls: list[list[InterpretedFrame]] = []
     is_over = True
     for frame in python:
         if is_over:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from purebpf.runtimes.cpython.frames import PythonFrame
-from purebpf.runtimes.cpython.merge import Fit, Home, merge
+from purebpf.runtimes.interpreted import InterpretedFrame
+from purebpf.runtimes.merge import Fit, Home, merge
 
 
-def frame(name: str, *, entry: bool = False) -> PythonFrame:
-    return PythonFrame(name, "f.py", 1, 0, entry)
+def frame(name: str, *, entry: bool = False) -> InterpretedFrame:
+    return InterpretedFrame(name, "f.py", 1, 0, entry)
 
 
-def merged(native: str, *python: PythonFrame, is_whole: bool = False) -> tuple[str, Fit]:
+def merged(native: str, *python: InterpretedFrame, is_whole: bool = False) -> tuple[str, Fit]:
     """`native` has a letter for each frame: L is the loop, G a library that switches stacks, A the
     interpreter's API, C a function of its file, or of one that was compiled from Python.
     """
@@ -20,7 +20,7 @@ def merged(native: str, *python: PythonFrame, is_whole: bool = False) -> tuple[s
     found = merge(
         list(native), is_loop, python, is_switch=is_switch, is_whole=is_whole, homes=homes
     )
-    names = (each.name if isinstance(each, PythonFrame) else each for each in found.frames)
+    names = (each.name if isinstance(each, InterpretedFrame) else each for each in found.frames)
     return "".join(names), found.fit
 
 
