@@ -450,7 +450,7 @@ def add_format(
     formats: Sequence[str] = ("text", "json"),
     about: str = "default: text",
 ) -> None:
-    """Option `format`, which --json sets, too."""
+    """Option `format`, which --json also sets."""
     group.add_argument("--format", choices=formats, help=about)
     group.add_argument(
         *("--json",), dest="format", action="store_const", const="json",

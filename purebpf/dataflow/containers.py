@@ -48,7 +48,7 @@ def object_at(
     """Return the object that an address leads to, and the offset in it; None: not known.
 
     It is the used object that has the others as members; or the one struct of all that has them
-    at their places. Its other members must fit the sizes of the accesses, too.
+    at their places. Its other members must also fit the sizes of the accesses.
 
     Args:
         uses: the objects that lie at the address.

@@ -125,7 +125,7 @@ def _extents(record: Type) -> list[tuple[int, int, Member]]:
 
 
 def overlaid(of: Type | None, offset: int) -> Iterator[Type]:
-    """Yield the types of all pointers at an offset: those of members that overlap, too."""
+    """Yield the types of all pointers at an offset, of all members that overlap there."""
     stripped = bare(of)
     if stripped is None:
         return

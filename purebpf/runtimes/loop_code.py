@@ -1,4 +1,4 @@
-"""Where the loop of an interpreter lies: the part that the compiler put elsewhere, too."""
+"""The code of an interpreter's loop, with the part that the compiler put elsewhere."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _waits(evidence: Evidence, pids: tuple[int, ...]) -> str:
 
 
 def _is_own_wait(stay: Stay) -> bool:
-    """Return True for a wait for somebody else, in a pool of threads beside the event loop, too."""
+    """Return True for a wait for somebody else, also in a pool of threads beside the event loop."""
     if stay.kind in _OWN_WAITS:
         return stay.side is not Side.SERVER
     return stay.kind in _POOL_WAITS and stay.is_work and not is_in_loop(stay)

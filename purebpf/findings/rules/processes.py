@@ -141,7 +141,7 @@ def _is_young(evidence: Evidence, stay: Stay, parent: Process) -> bool:
 
 
 def _shares_its_port(evidence: Evidence, pid: int) -> bool:
-    """Return True if children of a process accept connections on its port, too."""
+    """Return True if children of a process also accept connections on its port."""
     return any(
         pid in listening and any(evidence.process(other).ppid == pid for other in listening)
         for listening in evidence.connections.listeners.values()

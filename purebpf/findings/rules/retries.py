@@ -95,7 +95,7 @@ def _path(evidence: Evidence, pid: int, attempt: _Attempt, failed: list[CallCoun
 
 
 def _shared_file(evidence: Evidence, pid: int) -> str:
-    """The only file of a process that others have open, too; "" for none or several."""
+    """The only file of a process that others also have open; "" for none or several."""
     links = evidence.facts.descriptors
     mine = {
         link
@@ -139,6 +139,6 @@ def _finding(
 
 
 def _lost(evidence: Evidence, pid: int) -> float:
-    """Seconds a second that a process sleeps between its attempts, at most those of one thread."""
+    """Seconds a second that a process sleeps between its attempts, at most by one thread."""
     asleep = sum(one.seconds for one in evidence.waits_of.get(pid, ()) if one.call in _SLEEPS)
     return min(1.0, asleep / evidence.elapsed_s + evidence.cpu_of[pid])

@@ -55,7 +55,7 @@ def round_trips(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _with_peer(evidence: Evidence, one: WaitSum) -> WaitSum:
-    """Return a wait with its peer. The peer of a short poll is that of the longer ones."""
+    """Return a wait with its peer. A short poll has the peer of the longer ones."""
     if one.endpoint.kind or one.fd < 0:
         return one
     alike = evidence.sums.get((one.tid, one.call, one.argument), ())

@@ -1,7 +1,7 @@
 """The frames of PHP functions, innermost first.
 
 The engine keeps a chain of frames (`zend_execute_data`) in memory of its own; generated code (the
-JIT) keeps it, too. Each frame has its function, and the instruction that it executes or, of a
+JIT) also keeps it. Each frame has its function, and the instruction that it executes or, of a
 caller, the call. Memory may hold anything: each function must have the kind, and each name the
 type, that it says, or else the frames end there with a reason.
 """

@@ -1,8 +1,8 @@
 """The offsets in each version of PHP that a stack trace needs.
 
 The engine names no offsets. Its file has the number of the interface that extensions are built for,
-`API420220829,NTS`: structures that extensions see stay the same as long as that number does. The
-offsets of a number are those of the headers; `scripts/generate_runtime.py` compiles them.
+`API420220829,NTS`: structures that extensions see stay the same as long as that number does.
+`scripts/generate_runtime.py` compiles the offsets of a number from the headers.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Score(NamedTuple):
 
 
 class ShareError(NamedTuple):
-    """How far the shares of functions are off, in one run or several.
+    """The errors of the shares of functions, in one run or several.
 
     Attributes:
         error: half the sum of the differences.

@@ -70,8 +70,8 @@ class _Copy:
         now: as the kernel had it before.
         stack: the bytes at its stack pointer; b"" of one that ran.
         python: its Python or PHP frames; None: it has none.
-        generated: its frames, with those of generated code; None: its process runs neither a JVM
-            nor V8.
+        generated: its frames, generated code among them; None: its process runs neither a JVM nor
+            V8.
         monitor: the monitor of a Java object that it waits to enter; None: it waits for none.
         kernel: its frames in the kernel; () of one that ran.
         interpreter: the number of the interpreter that has its innermost Python frame; -1: none.
