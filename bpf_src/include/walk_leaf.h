@@ -105,6 +105,14 @@ enum code_ahead {
 	RETURNS_SOON = 2,
 };
 
+// Whether a byte may follow `leave`: ret, or a jump to another function. Else 0xc9 is an operand, as
+// in dec %ecx.
+static __always_inline bool is_behind_leave(u8 code)
+{
+	return code == RET || code == 0xc2 || code == 0xf3 || code == 0xe9 || code == 0xeb ||
+	       code == 0xff;
+}
+
 // The same of a piece of `walk->code`; or GO_ON.
 __noinline int look_at_piece(u32 place, u32 start)
 {
@@ -131,7 +139,7 @@ __noinline int look_at_piece(u32 place, u32 start)
 				return FREES_STACK;
 			return at < SOON_BYTES ? RETURNS_SOON : RETURNS_LATER;
 		}
-		if ((u8)bytes == 0xc9) // leave
+		if ((u8)bytes == 0xc9 && is_behind_leave(bytes >> 8))
 			return FREES_STACK;
 		before = bytes;
 		bytes &= 0xffffff; // add $n, %rsp; lea n(%rbp), %rsp

@@ -24,10 +24,11 @@ _DISPLACEMENT = struct.Struct("<i")
 _WORD = (1 << 64) - 1
 _SETS_UP = compile_later(rb"\x48\x89\xe5|\x48\x8b\xec", re.DOTALL)
 _FREES = compile_later(
-    rb".*?(?:(?P<frees>[\x58-\x5f]\xc3|\xc9|\x48\x83\xc4|\x48\x81\xc4|\x48\x8d\x65)|\xc3)",
+    rb".*?(?:(?P<frees>[\x58-\x5f]\xc3|\xc9[\xc2\xc3\xe9\xeb\xf3\xff]|\x48\x83\xc4|\x48\x81\xc4|\x48\x8d\x65)|\xc3)",
     re.DOTALL,
 )
-"""pop; ret. leave. add $n, %rsp. lea n(%rbp), %rsp. Or ret, which comes before all of these."""
+"""pop; ret. leave, before a return or a jump. add $n, %rsp. lea n(%rbp), %rsp. Or ret, which comes
+before all of these."""
 _STUB = compile_later(rb"(?:\xf3\x0f\x1e\xfa)?(?:\xf2?\xff\x25|\x68....\xf2?\xe9)", re.DOTALL)
 """jmp *GOT(%rip), perhaps behind endbr64; or the push of a number and a jump."""
 

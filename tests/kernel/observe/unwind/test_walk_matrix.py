@@ -200,8 +200,8 @@ def test_assembly_without_rules_or_a_frame(tmp_path: Path, register: str) -> Non
 _ASM_LEAF = (
     LEAF
     + r"""
-__asm__(".text\n .globl spins\n .type spins, @function\n spins: mov $5000, %ecx\n 1: dec %ecx\n"
-        "jnz 1b\n ret\n .skip 64\n");
+__asm__(".text\n .globl spins\n .type spins, @function\n spins: mov $5000, REGISTER\n"
+        "1: dec REGISTER\n jnz 1b\n ret\n .skip 64\n");
 void spins(void);
 STEP void outer(void) { CALL; sink++; }
 int main(void) { void (*volatile pointer)(void) = spins; for (;;) outer(); }
@@ -209,10 +209,14 @@ int main(void) { void (*volatile pointer)(void) = spins; for (;;) outer(); }
 )
 
 
+@pytest.mark.parametrize("register", ["%eax", "%ecx"])
 @pytest.mark.parametrize("call", ["spins()", "(*pointer)()"], ids=["direct", "pointer"])
-def test_a_leaf_in_assembly_without_rules(tmp_path: Path, call: str) -> None:
-    """Its return address is at the stack pointer, as a call stands before it: guessed."""
-    source = _ASM_LEAF.replace("CALL", call)
+def test_a_leaf_in_assembly_without_rules(tmp_path: Path, call: str, register: str) -> None:
+    """Its return address is at the stack pointer, as a call stands before it: guessed.
+
+    An operand of `dec %ecx` is the opcode of `leave`.
+    """
+    source = _ASM_LEAF.replace("CALL", call).replace("REGISTER", register)
     if call != "spins()":
         source = source.replace("void (*volatile pointer)(void) = spins; ", "")
         source = source.replace("STEP void", "void (*volatile pointer)(void) = spins;\nSTEP void")
