@@ -333,9 +333,11 @@ def test_32_bit_code_without_rules_is_followed_by_frame_pointers_and_said_to_be(
         pytest.skip(f"this kernel does not run 32-bit programs: {error}")
     run = walk_run(program, copies_all=True, copies_per_second=0)
     check_counters(run)
-    assert set(run.ends) <= {Reason.COMPAT32, Reason.PROCESS_UNKNOWN}
-    assert all(each.trace.reason is Reason.COMPAT32 for each in run.found)
-    names = Counter(tuple(names_of(run, program, each.walked.frames)) for each in run.found)
+    # a slow machine may not have built the tables by then
+    assert set(run.ends) <= {Reason.COMPAT32, Reason.PROCESS_UNKNOWN, Reason.NOT_BUILT}
+    found = [each for each in run.found if each.walked.reason is not Reason.NOT_BUILT]
+    assert all(each.trace.reason is Reason.COMPAT32 for each in found)
+    names = Counter(tuple(names_of(run, program, each.walked.frames)) for each in found)
     assert names["main", "level1", "level2", "leaf"] > names.total() / 2
     assert not any(each.trace.reason.is_whole for each in run.found)
 
