@@ -195,3 +195,16 @@ print(*sys.modules, file=sys.stderr)
     )
     assert f"purebpf.tools.{package}.session" in modules
     assert not among(modules, {"purebpf.cli"})
+
+
+def test_modules_of_php_are_imported_for_processes_that_run_it():
+    modules = imported(
+        """
+import sys
+import purebpf.observe.runtimes.cpython.python_tables
+print(*sys.modules, file=sys.stderr)
+"""
+    )
+    only = {"purebpf.observe.runtimes.php", "purebpf.observe.runtimes.php.php_mapping"}
+    assert among(modules, {"purebpf.observe.runtimes.php"}) <= only
+    assert not among(modules, {"purebpf.runtimes.php"})

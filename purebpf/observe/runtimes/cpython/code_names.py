@@ -9,14 +9,13 @@ from sys import intern
 from purebpf.errors import FormatError
 from purebpf.observe.runtimes.cpython.deferred_codes import Deferred
 from purebpf.observe.runtimes.cpython.interpreter_table import Interpreter
-from purebpf.observe.runtimes.php.php_names import PHP_LINES, PhpTexts, describe_php
+from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.runtimes.cpython.code_objects import TRAMPOLINES, Code, decode_string, read_string
 from purebpf.runtimes.cpython.layout import Layout
 from purebpf.runtimes.cpython.line_hash import hash_table
 from purebpf.runtimes.cpython.lines import LineTable
 from purebpf.runtimes.interpreted import InterpretedFrame
 from purebpf.runtimes.memory import Memory, UnreadableError
-from purebpf.runtimes.php.layout import PhpLayout
 from purebpf.symbols.python_words import CODE_SHIFT, ENTRY, TAG
 from purebpf.tuples import NamedTuple
 
@@ -118,36 +117,33 @@ class CodeNames:
         interpreter = interpreters.get(generation)
         if interpreter is None:
             return
-        memory = Memory(interpreter.process.read)
+        process = interpreter.process
         texts = raw[_CODE.size :]
-        if isinstance(interpreter.layout, PhpLayout):
-            php_texts = PhpTexts(texts, name_length, path_length, table_size)
-            name_text, file_text = describe_php(
-                interpreter.layout, memory, php_texts, (name, path, table)
-            )
+        if isinstance(process, ScriptProcess):
+            lengths = (name_length, path_length, table_size)
+            name_text, file_text = process.describe(texts, lengths, (name, path, table))
             self._codes[number] = _Code(
                 intern(name_text),
                 intern(file_text),
                 first,
-                PHP_LINES,
+                process.lines,
                 interpreter.version,
                 is_trampoline=not name_text,
             )
             return
+        memory, layout = Memory(process.read), process.layout
         name_size = min(name_length * (name_state >> 2 & 7), _MOST_BYTES)
         path_size = min(path_length * (path_state >> 2 & 7), _MOST_BYTES)
         names, paths = texts[:name_size], texts[name_size : name_size + path_size]
         lines = _NO_LINES
         if self.lines:
             sent = texts[name_size + path_size :] if table_size <= _SENT_TABLE else None
-            content = self._take_table(
-                sent, memory, table + interpreter.layout.bytes_data, table_size
-            )
+            content = self._take_table(sent, memory, table + layout.bytes_data, table_size)
             if table_hash == hash_table(content):
                 lines = LineTable(interpreter.version, content, first)
         self._codes[number] = _Code(  # each process has its own: thousands share names and files
-            intern(_text(memory, interpreter.layout, name, (names, name_state, name_length))),
-            intern(_text(memory, interpreter.layout, path, (paths, path_state, path_length))),
+            intern(_text(memory, layout, name, (names, name_state, name_length))),
+            intern(_text(memory, layout, path, (paths, path_state, path_length))),
             first,
             lines,
             interpreter.version,

@@ -10,11 +10,10 @@ except for code objects in the data of the interpreter's own file, which are nev
 from __future__ import annotations
 
 from purebpf.observe.runtimes.cpython.interpreter_table import Interpreter
-from purebpf.observe.runtimes.php.php_process import PhpProcess
+from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.runtimes.cpython.code_objects import Code, CodeObjects
 from purebpf.runtimes.cpython.layout import NONE
 from purebpf.runtimes.memory import Memory, UnreadableError
-from purebpf.runtimes.php.layout import PhpLayout
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Deferred", "read_proven"]
@@ -42,9 +41,10 @@ def read_proven(interpreter: Interpreter, deferred: Deferred) -> Code | None:
         interpreter: of the process.
         deferred: the facts that BPF sent at the sample.
     """
-    process, layout, address = interpreter.process, interpreter.layout, deferred.address
-    if isinstance(process, PhpProcess) or isinstance(layout, PhpLayout):
-        return None  # of PHP nothing is deferred
+    process, address = interpreter.process, deferred.address
+    if isinstance(process, ScriptProcess):
+        return None  # BPF defers nothing of these
+    layout = process.layout
     memory = Memory(process.read)
     codes = CodeObjects(interpreter.version, layout, memory)
     try:

@@ -21,13 +21,11 @@ from purebpf.observe.runtimes.cpython.python_process import (
 )
 from purebpf.observe.runtimes.cpython.running import program_path, running, runs_python
 from purebpf.observe.runtimes.cpython.task_table import TaskTable
-from purebpf.observe.runtimes.php.php_layout import pack_php_process
 from purebpf.observe.runtimes.php.php_mapping import runs_php
-from purebpf.observe.runtimes.php.php_process import PhpProcess, find_php
-from purebpf.runtimes.cpython.layout import NONE, Layout
+from purebpf.observe.runtimes.script_process import ScriptProcess
+from purebpf.runtimes.cpython.layout import NONE
 from purebpf.runtimes.cpython.thread_slot import ThreadSlot, find_slot
 from purebpf.runtimes.loop_code import CodeRange
-from purebpf.runtimes.php.layout import PhpLayout
 from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall import bpf, proc
@@ -54,11 +52,10 @@ class Interpreter(NamedTuple):
 
     tgid: int
     version: tuple[int, int]
-    layout: Layout | PhpLayout
     loop: tuple[CodeRange, ...]
     path: str
     program: str
-    process: PythonProcess | PhpProcess
+    process: PythonProcess | ScriptProcess
     slot: ThreadSlot | None
 
 
@@ -178,7 +175,7 @@ class InterpreterTable(Closing):
         try:
             python = find_python(tgid, self._files, mappings)
             if python is None:
-                php = find_php(tgid, mappings) if runs_php(tgid, mappings) else None
+                php = _find_php(tgid, mappings) if runs_php(tgid, mappings) else None
                 if php is not None:
                     self._later.drop(tgid)
                     self._put(tgid, process, identity, php, None)
@@ -234,14 +231,13 @@ class InterpreterTable(Closing):
         tgid: int,
         process: int,
         identity: int,
-        python: PythonProcess | PhpProcess,
+        python: PythonProcess | ScriptProcess,
         slot: ThreadSlot | None,
     ) -> None:
         """Publish an interpreter; it is closed with the program that runs it."""
         interpreter = Interpreter(
             tgid,
             python.version,
-            python.layout,
             python.loop,
             python.path,
             program_path(tgid),
@@ -249,8 +245,8 @@ class InterpreterTable(Closing):
             slot,
         )
         self._generation += 1
-        if isinstance(python, PhpProcess):
-            packed = pack_php_process(python.layout, python.state, identity, self._generation)
+        if isinstance(python, ScriptProcess):
+            packed = python.pack(identity, self._generation)
         else:
             assert slot is not None
             packed = _pack(python, slot, identity, self._generation)
@@ -383,6 +379,13 @@ class InterpreterTable(Closing):
         """Close the memories; again is harmless."""
         for interpreter in self.by_generation.values():
             interpreter.process.close()
+
+
+def _find_php(tgid: int, mappings: list[Mapping] | None) -> ScriptProcess | None:
+    """The PHP of a process that has PHP's engine; None: it has ended."""
+    from purebpf.observe.runtimes.php.php_process import find_php
+
+    return find_php(tgid, mappings)
 
 
 def _slot(python: PythonProcess) -> ThreadSlot | None:

@@ -15,7 +15,7 @@ from purebpf.observe.runtimes.cpython.code_names import CodeNames
 from purebpf.observe.runtimes.cpython.deferred_codes import read_proven
 from purebpf.observe.runtimes.cpython.interpreter_table import InterpreterTable
 from purebpf.observe.runtimes.cpython.task_table import TaskTable
-from purebpf.observe.runtimes.php.php_process import PhpProcess
+from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.results.model.loss import Cause, Loss
 from purebpf.results.model.stack_end import is_root, merge_mark
 from purebpf.runtimes.cpython.threads import Gil
@@ -178,7 +178,7 @@ class PythonTables(Closing):
             return SleepingPython(words, gils)
         try:
             with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
-                if isinstance(python_state.process, PhpProcess):
+                if isinstance(python_state.process, ScriptProcess):
                     stack = python_state.process.frames(most=_MOST_FRAMES)
                     frames = stack.frames if self.names.lines else map(_without_line, stack.frames)
                     if first in pointers:
@@ -230,7 +230,7 @@ class PythonTables(Closing):
                 words = ()
             else:
                 self.cut += 1
-        is_php = isinstance(python_state.process, PhpProcess)
+        is_php = isinstance(python_state.process, ScriptProcess)
         own = {python_state.path} if any(is_loop) else {python_state.path, python_state.program}
         real = [frame(word) for word in words if is_real(word)]
         merged = _merge(native, is_loop, real, own, is_php=is_php)

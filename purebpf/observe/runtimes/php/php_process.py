@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 
-from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.loop_parts import whole_loop
+from purebpf.observe.runtimes.php.php_layout import pack_php_process
 from purebpf.observe.runtimes.php.php_mapping import find_php_file
+from purebpf.observe.runtimes.php.php_names import PHP_LINES, PhpTexts, describe_php
+from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.observe.symbols.elf_files import Identity, open_mapped
 from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
 from purebpf.runtimes.loop_code import CodeRange
-from purebpf.runtimes.memory import MOST_READS, CachedMemory
+from purebpf.runtimes.memory import MOST_READS, CachedMemory, Memory
 from purebpf.runtimes.php.frames import PhpFunctions, PhpState, read_php_frames
 from purebpf.runtimes.php.layout import LAYOUTS, PhpLayout, version_of
 from purebpf.runtimes.php.php_file import PhpFile, read_php_file
@@ -31,7 +33,7 @@ _MOST_KNOWN = 64
 _known: dict[tuple[Identity, int], tuple[PhpFile | None, list[Segment]]] = {}
 
 
-class PhpProcess(Closing):
+class PhpProcess(ScriptProcess):
     """A process with PHP.
 
     Args:
@@ -42,13 +44,11 @@ class PhpProcess(Closing):
         bias: from an address in the file to one in the process.
 
     Attributes:
-        version: (8, 2).
         layout: as it says.
-        is_free_threaded: False: it has no GIL to be without.
         state: where its frames begin.
-        loop: the addresses of the function that runs scripts.
-        path: the file of the engine, as the process sees it.
     """
+
+    lines = PHP_LINES
 
     def __init__(
         self, memory: ProcessMemory, mapped: Mapping, file: PhpFile, layout: PhpLayout, bias: int
@@ -56,7 +56,6 @@ class PhpProcess(Closing):
         self._memory = memory
         self._mapped, self._file, self._bias = mapped, file, bias
         self.version = layout.version // 100, layout.version % 100
-        self.is_free_threaded = False
         self.layout = layout
         generators = file.generators + bias if file.generators else 0
         self.state = PhpState(file.executor + bias, generators)
@@ -82,6 +81,21 @@ class PhpProcess(Closing):
         if memory is None:
             return None
         return PhpProcess(memory, self._mapped, self._file, self.layout, self._bias)
+
+    def pack(self, identity: int, generation: int) -> bytes:
+        """Return the struct python_process of bpf_src/include/python_layout.h.
+
+        Raises:
+            NotSupportedError: BPF has other offsets.
+        """
+        return pack_php_process(self.layout, self.state, identity, generation)
+
+    def describe(
+        self, raw: bytes, lengths: tuple[int, int, int], strings: tuple[int, int, int]
+    ) -> tuple[str, str]:
+        """Return the name and the file of a function that BPF met: see `describe_php`."""
+        memory = Memory(self._memory.read)
+        return describe_php(self.layout, memory, PhpTexts(raw, *lengths), strings)
 
     def frames(self, most_reads: int = MOST_READS, most: int = MAX_FRAMES) -> InterpretedStack:
         """Return the frames of its first thread, which runs scripts, as they are now."""

@@ -24,6 +24,8 @@ INSTRUCTION = 4  # the third of a code unit each
 class Process:
     """What is where the code object was."""
 
+    layout = LAYOUT
+
     def __init__(self, name: str, table: bytes) -> None:
         header = bytearray(LAYOUT.ascii_size)
         struct.pack_into("<Q", header, LAYOUT.string_length, len(name))
@@ -50,7 +52,7 @@ def names_of(name: str, table: bytes, *, now: Process) -> CodeNames:
     sent = name[:256] + file
     record = header + sent.encode() + (table if len(table) <= 1024 else b"")
     names = CodeNames(lines=True)
-    known = SimpleNamespace(version=VERSION, layout=LAYOUT, process=now)
+    known = SimpleNamespace(version=VERSION, process=now)
     names.add(record, {1: cast("Any", known)})
     return names
 

@@ -33,6 +33,7 @@ class Process:
     """Has a code object; `later` is its count of references once its name was read."""
 
     is_free_threaded = False
+    layout = LAYOUT
 
     def __init__(self, references: int = 1, later: int | None = None, data: bool = False) -> None:
         self.later = references if later is None else later
@@ -68,7 +69,7 @@ class Process:
 
 
 def read(process: Process, least: int, most: int) -> str | None:
-    interpreter = SimpleNamespace(version=VERSION, layout=LAYOUT, process=process)
+    interpreter = SimpleNamespace(version=VERSION, process=process)
     code = read_proven(cast("Any", interpreter), Deferred(CODE, least, most))
     return code and code.name
 

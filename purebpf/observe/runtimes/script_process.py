@@ -1,0 +1,82 @@
+"""`ScriptProcess`: the base class of processes whose interpreter is not CPython.
+
+Code that follows interpreters asks whether a process is one of these, and then needs none of the
+modules that read the language: only processes that run it import them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from purebpf.closable import Closing
+from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
+from purebpf.runtimes.memory import MOST_READS
+
+if TYPE_CHECKING:
+    from purebpf.runtimes.cpython.lines import LineTable
+    from purebpf.runtimes.loop_code import CodeRange
+
+__all__ = ["ScriptProcess"]
+
+
+class ScriptProcess(Closing):
+    """A process with an interpreter whose first thread runs scripts, such as PHP's.
+
+    Attributes:
+        version: (8, 2).
+        is_free_threaded: False: it has no GIL to be without.
+        loop: the addresses of the function that runs scripts.
+        path: the file of the interpreter, as the process sees it.
+        lines: how the words of its frames give their lines.
+    """
+
+    version: tuple[int, int]
+    is_free_threaded = False
+    loop: tuple[CodeRange, ...]
+    path: str
+    lines: LineTable
+
+    @property
+    def is_stuck(self) -> bool:
+        """True if its memory cannot be read any more: see `ProcessMemory`."""
+        raise NotImplementedError
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
+        raise NotImplementedError
+
+    def in_child(self, pid: int) -> Self | None:
+        """Return the same interpreter in a process that this one forked; None: it has ended.
+
+        Raises:
+            KernelError: EACCES or EPERM, the process is another user's.
+        """
+        raise NotImplementedError
+
+    def pack(self, identity: int, generation: int) -> bytes:
+        """Return the struct python_process of bpf_src/include/python_layout.h.
+
+        Args:
+            identity: of the program that the process executed; 0: not known.
+            generation: the number of this interpreter in the names of its frames.
+
+        Raises:
+            NotSupportedError: BPF cannot read it.
+        """
+        raise NotImplementedError
+
+    def describe(
+        self, raw: bytes, lengths: tuple[int, int, int], strings: tuple[int, int, int]
+    ) -> tuple[str, str]:
+        """Return the name and the file of a function that BPF met; "" for both if it has neither.
+
+        Args:
+            raw: the texts of a record of `python_names`, one after another.
+            lengths: their whole lengths: of the function's name, its file, and its class.
+            strings: their addresses; 0 for one that the function does not have.
+        """
+        raise NotImplementedError
+
+    def frames(self, most_reads: int = MOST_READS, most: int = MAX_FRAMES) -> InterpretedStack:
+        """Return the frames of its first thread, which runs scripts, as they are now."""
+        raise NotImplementedError
