@@ -81,6 +81,13 @@ struct start_key {
 	char comm[TASK_COMM_LEN];
 };
 
+struct end_key {
+	u32 parent;
+	u32 code; // as wait(2) has it
+	char parent_comm[TASK_COMM_LEN];
+	char comm[TASK_COMM_LEN];
+};
+
 struct signal_key {
 	u32 sender;
 	u32 receiver;
@@ -141,6 +148,13 @@ struct {
 	__type(key, struct start_key);
 	__type(value, u64);
 } starts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2000);
+	__type(key, struct end_key);
+	__type(value, u64);
+} ends SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -200,6 +200,7 @@ class Evidence:
             state=activity.state,
             side=side,
             is_connection=endpoint.kind == "socket",
+            call=activity.call,
         )
         stay = _make(activity, judgement.kind, user, own, judgement)
         return stay._replace(times=times, is_open=is_open, endpoint=endpoint, side=side)

@@ -14,6 +14,7 @@ __all__ = [
     "CallCount",
     "Cgroup",
     "Connect",
+    "End",
     "Endpoint",
     "Facts",
     "Goroutines",
@@ -152,6 +153,16 @@ class Start(NamedTuple):
     parent_comm: str
     comm: str
     is_fork: bool
+    times: int
+
+
+class End(NamedTuple):
+    """Processes of one name that did not end well; `code` is the status of wait(2)."""
+
+    parent: int
+    parent_comm: str
+    comm: str
+    code: int
     times: int
 
 
@@ -358,6 +369,7 @@ class Facts(NamedTuple):
     paths: tuple[PathCount, ...] = ()
     connects: tuple[Connect, ...] = ()
     starts: tuple[Start, ...] = ()
+    ends: tuple[End, ...] = ()
     signals: tuple[SignalCount, ...] = ()
     processes: tuple[Process, ...] = ()
     threads: tuple[ThreadTime, ...] = ()

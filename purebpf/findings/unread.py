@@ -27,7 +27,8 @@ def fill_unread(activities: Iterable[Activity]) -> list[Activity]:
     """Looks that could not read the user stack, added to where their thread was at other looks.
 
     Else they have the stack of CPU samples inside of the same wait, or the stack of other
-    threads of the process that wait for the same futex, if these are all in one place.
+    threads of the process that wait for the same futex, or in the same call and function of the
+    kernel, if these are all in one place.
     """
     merged = _merge(activities)
     samples = _samples(merged)
@@ -39,7 +40,7 @@ def fill_unread(activities: Iterable[Activity]) -> list[Activity]:
     shared = _by_futex(filled, roles)
     return _merge(
         one._replace(user=shared.get(_futex(one, roles), ()))
-        if _is_unread(one) and one.call == "futex"
+        if _is_unread(one) and one.call
         else one
         for one in filled
     )
@@ -98,17 +99,18 @@ def _roles(activities: Iterable[Activity]) -> dict[int, frozenset[str]]:
 def _by_futex(
     activities: Iterable[Activity], roles: Mapping[int, frozenset[str]]
 ) -> dict[tuple[object, ...], User]:
-    """The stack of the threads of a role that wait for a futex, where there is one."""
+    """The stack of the threads of a role that wait for a futex or in a call, where there is one."""
     groups: dict[tuple[object, ...], list[Activity]] = defaultdict(list)
     for activity in activities:
-        if activity.kind == "wait" and activity.call == "futex" and activity.user:
+        if activity.kind == "wait" and activity.call and activity.user:
             groups[_futex(activity, roles)].append(activity)
     return {key: _only(group) for key, group in groups.items()}
 
 
 def _futex(activity: Activity, roles: Mapping[int, frozenset[str]]) -> tuple[object, ...]:
     kind = (activity.state, activity.kernel[:_INSIDE], roles.get(activity.tid))
-    return (activity.pid, activity.argument & _FUTEX_MASK, *kind)
+    what = activity.argument & _FUTEX_MASK if activity.call == "futex" else 0
+    return (activity.pid, activity.call, what, *kind)
 
 
 def _only(activities: Iterable[Activity]) -> User:

@@ -68,13 +68,18 @@ _BY_KERNEL = tuple(
         ("queue-full", r"mq_timedsend|msg_?snd"),
         ("semaphore", r"semtimedop|msg_?rcv|mq_timedreceive"),
         ("io-uring", r"io_cqring_wait|io_wq"),
+        ("remote-file", r"rpc_wait_bit|nfs4?_wait|request_wait_answer|fuse_|cifs_|p9_client|ceph_"),
         (
             "memory-limit",
             r"mem_cgroup_handle_over|try_charge|try_to_free_mem_cgroup|mem_cgroup_oom",
         ),
+        ("reclaim", r"reclaim_throttle|throttle_direct_reclaim|shrink_(node|lruvec)"),
+        ("reclaim", r"do_try_to_free_pages|__alloc_pages_direct|congestion_wait|compact_zone"),
         ("dirty-pages", r"balance_dirty_pages"),
         ("kernel-lock", r"rwsem_down|mutex_lock|__mutex|percpu_rwsem|down_(read|write)"),
         ("disk", r"io_schedule|folio_wait|submit_bio|blk_|blkdev|iomap|bio_wait|swap_read"),
+        ("disk", r"rq_qos_wait|wbt_wait|jbd2_|wait_transaction_locked|start_this_handle|lock_page"),
+        ("disk", r"(ext4|xfs|btrfs)_"),
         ("poll", r"sys_poll|do_select|select|poll"),
         ("stopped", r"signal_stop|ptrace_stop|cgroup_freeze|freezer_trap|refrigerator"),
     )
@@ -89,8 +94,21 @@ _ALWAYS_WORK = frozenset(
         *("fsync", "disk", "pipe-write", "sock-write", "connect", "memory-limit", "dirty-pages"),
         *("kernel-lock", "jvm-monitor", "file-lock", "gil", "nested-loop", "database-lock"),
         *("ruby-mutex", "ruby-gvl", "queue-full", "permit", "nap", "barrier"),
+        *("call", "reclaim", "remote-file"),
     }
 )
+_NO_WAITS = frozenset(
+    {
+        *("open", "openat", "close", "stat", "lstat", "fstat", "newfstatat", "statx", "access"),
+        *("unlink", "unlinkat", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir"),
+        *("link", "symlink", "readlink", "getdents64", "truncate", "ftruncate", "fallocate"),
+        *("mmap", "munmap", "mremap", "mprotect", "madvise", "brk", "mlock", "membarrier"),
+        *("execve", "clone", "clone3", "fork", "mount", "umount2", "setns", "unshare"),
+        *("shutdown", "bind", "listen", "socket", "setsockopt", "getsockopt", "chmod", "chown"),
+        *("epoll_ctl", "eventfd2", "timerfd_create", "bpf", "init_module", "finit_module"),
+    }
+)
+"""Calls that nobody makes in order to wait."""
 _IDLE_UNLESS_CALLED = frozenset(
     {"sleep", "cond", "semaphore", "pipe-read", "poll", "child", "other"}
 )
@@ -225,6 +243,7 @@ def judge(
     state: str = "S",
     side: Side = Side.UNKNOWN,
     is_connection: bool = False,
+    call: str = "",
 ) -> Judgement:
     """Judge a wait by its stacks, innermost frames first.
 
@@ -235,8 +254,11 @@ def judge(
         state: as of ps(1), or "gil", or "monitor" for one of a Java object.
         side: of the connection that it reads from.
         is_connection: a poll has one descriptor, which is a socket.
+        call: the system call that it waits in.
     """
     kind = _BY_STATE.get(state) or _kind_by_kernel(kernel)
+    if kind == "other" and call in _NO_WAITS:
+        kind = "call"
     if kind == "futex":
         kind = _kind_of_futex(user)
     elif kind == "poll" and is_connection:

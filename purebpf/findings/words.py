@@ -80,6 +80,9 @@ _WAITS = {
     "goroutines": "waits for other goroutines",
     "write": "waits to write",
     "stopped": "is stopped",
+    "call": "waits in a system call",
+    "reclaim": "waits for free memory",
+    "remote-file": "waits for a file server",
 }
 
 

@@ -244,9 +244,11 @@ def delayed_acknowledgements(evidence: Evidence) -> Iterator[Finding]:
             pids[local] = sums[0].pid
     for port, microseconds in both.items():
         cost, each_s = microseconds / 1e6 / evidence.elapsed_s, microseconds / 1e6 / times[port]
+        pid = pids[port]
         if cost < _BOTH_WAIT or not _ACK_FROM_S < each_s < _ACK_TO_S:
             continue
-        pid = pids[port]
+        if any(stay.kind == "stopped" for stay in evidence.by_process.get(pid, ())):
+            continue
         yield Finding(
             *("delayed-ack", evidence.process(pid).comm, (pid,), cost),
             f"it and its clients wait for each other on port {port}: {1000 * each_s:.0f} ms each",

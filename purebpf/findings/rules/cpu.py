@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.facts import StackFrame
 from purebpf.findings.finding import Finding
-from purebpf.findings.ownership import is_interpreter, short_name
+from purebpf.findings.ownership import RESOLVER, is_interpreter, short_name
 from purebpf.findings.words import chief, share, way_to
 
 __all__ = ["busiest_function", "busiest_own", "busy_programs"]
@@ -34,6 +34,9 @@ _MOSTLY = 0.4
 _MUCH_ALLOCATION, _MUCH_KERNEL = 0.25, 0.3
 _ENOUGH = 0.1
 """The part of a thread's time whose stacks stand for the others, which were cut off."""
+_SCRIPT = re.compile(r"\.[a-z]{1,4}$")
+_READ_AGAIN = 2.0
+"""Opens of one file a second."""
 _CALL = re.compile(r"__(?:x64|arm64|ia32|se)_sys_(\w+)$")
 _FAULT = re.compile(r"(asm_)?exc_page_fault$|do_page_fault$|el0_da$")
 _PYTHON_CALLERS = frozenset({"<module>", "_bootstrap"})
@@ -62,12 +65,14 @@ def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
         (frame, own_s), *others = own[:3]
         source = evidence.source(frame)
         text += f": {evidence.spell(frame)} {share(own_s, total_s)}"
+        text += _callee(evidence, stays, frame, total_s)
         evidences.append(_way(evidence, stays, frame))
         if others and others[0][1] > 0.1 * total_s:
             evidences.append(f"also {evidence.spell(others[0][0])} {share(others[0][1], total_s)}")
         if own_s < _MOSTLY * total_s:
             evidences.insert(0, _deepest_common(stays, total_s))
     else:
+        text += _script(evidence, pids[0])
         text += _without_own(evidence, stays, total_s)
         evidences.append(_deepest_common(stays, total_s))
     text += _library(evidence, stays, total_s)
@@ -127,6 +132,17 @@ def _runtime(evidence: Evidence, pid: int) -> str:
     return f" ({name})" if is_other else ""
 
 
+def _script(evidence: Evidence, pid: int) -> str:
+    """The script of an interpreter whose functions have no names here."""
+    process = evidence.process(pid)
+    words = process.command.split()
+    if not is_interpreter(process.exe) or not words:
+        return ""
+    names = [word for word in words[1:] if not word.startswith("-")]
+    named = next(filter(_SCRIPT.search, names), "")
+    return f" in {named.rpartition('/')[2]}" if named else ""
+
+
 def _own_functions(stays: list[Stay]) -> list[tuple[StackFrame, float]]:
     """Own functions with their seconds, the heaviest first.
 
@@ -157,6 +173,40 @@ def _way(evidence: Evidence, stays: list[Stay], frame: StackFrame) -> str:
             ways[way_to(evidence, stay)] += round(1e6 * stay.seconds)
     way = ways.most_common(1)[0][0] if ways else ""
     return f"by {way}" if " > " in way else ""
+
+
+def _callee(evidence: Evidence, stays: list[Stay], frame: StackFrame, total_s: float) -> str:
+    """A clause about the function of the C library that an own one spends its time in."""
+    called: Counter[str] = Counter()
+    for stay in stays:
+        if stay.own is None or (stay.own.name, stay.own.module) != (frame.name, frame.module):
+            continue
+        inside = stay.user[: stay.user.index(stay.own)]
+        outermost = next(
+            (
+                one
+                for one in reversed(inside)
+                if _is_named(one) and _SYSTEM_FILES.search(one.module) and one.kind == "user"
+            ),
+            None,
+        )
+        if outermost is not None and not _MEMORY_CALLS.match(outermost.name):
+            called[short_name(outermost.name)] += round(1e6 * stay.seconds)
+    name, most = called.most_common(1)[0] if called else ("", 0)
+    if most / 1e6 < _MOSTLY * total_s:
+        return ""
+    return f", in {name}{_file_of(evidence, stays, name)}"
+
+
+def _file_of(evidence: Evidence, stays: list[Stay], name: str) -> str:
+    """The file that a function of the resolver reads each time."""
+    pids = {stay.pid for stay in stays}
+    opened = Counter(
+        {one.path: one.times for one in evidence.facts.paths if one.pid in pids and one.path}
+    )
+    path = opened.most_common(1)[0][0] if opened else ""
+    is_read_again = opened[path] >= _READ_AGAIN * evidence.elapsed_s
+    return f" (reads {path})" if is_read_again and RESOLVER.search(name) else ""
 
 
 def _without_own(evidence: Evidence, stays: list[Stay], total_s: float) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from purebpf.findings.evidence import Evidence, Stay, seconds_of
+from purebpf.findings.facts import Socket
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
 from purebpf.findings.words import describe_activity
@@ -25,6 +26,7 @@ _KEEP_IT = frozenset({"sleep", "child", "sock-read", "pipe-read"})
 _HERD, _EVENLY, _FOR_NOTHING, _MANY = 8, 0.3, 4.0, 2000.0
 """Workers that wake up at once, how evenly, how often for one request, and how often a second."""
 _LOOP_WAITS = frozenset({"epoll_wait", "epoll_pwait", "poll", "ppoll", "select", "pselect6"})
+_ACCEPTS = frozenset({"accept", "accept4"})
 _TAKES = frozenset({"accept", "accept4", "read", "recvfrom", "recvmsg", "readv"})
 _WAKE_S = 1.5e-5
 """CPU time of a process that wakes up, finds nothing and sleeps again."""
@@ -74,14 +76,35 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
             or (stay.kind == "sleep" and not stay.user)
             or (stay.own and stay.kind in _KEEP_IT)
         ]
+        text, others = "has no free worker", ""
+        if not does and not evidence.count_calls(pids, _ACCEPTS):
+            text, others = "accepts nothing", _also_listening(evidence, socket, pids)
+            does = [stay for pid in pids for stay in evidence.by_process.get(pid, ())]
         yield Finding(
             *("accept-queue", evidence.process(pids[0]).comm, pids, socket.queue),
-            f"has no free worker: {socket.queue:.1f} connections wait to be accepted on port "
-            f"{socket.port}",
-            (_meanwhile(evidence, does), team),
+            f"{text}: {socket.queue:.1f} connections wait to be accepted on port {socket.port}",
+            (_meanwhile(evidence, does), team, others, evidence.process(pids[0]).command),
             ("tcp", "-p", str(pids[0])),
             place=str(socket.port),
         )
+
+
+def _also_listening(evidence: Evidence, socket: Socket, pids: Sequence[int]) -> str:
+    """A clause about other processes with listeners of their own on the port (SO_REUSEPORT)."""
+    others = [
+        pid
+        for one in evidence.facts.sockets
+        if one.state == _LISTEN and one.inode != socket.inode
+        if (one.port, one.protocol, one.namespace)
+        == (socket.port, socket.protocol, socket.namespace)
+        for pid in evidence.connections.sockets.get(one.inode, ())
+        if pid not in pids
+    ]
+    if not others:
+        return ""
+    verb = "listens" if len(others) == 1 else "listen"
+    names = ", ".join(map(evidence.name, sorted(others)[:2]))
+    return f"{names} also {verb} on it (SO_REUSEPORT), and the kernel gives each its part"
 
 
 def _is_free(evidence: Evidence, pids: Sequence[int]) -> bool:

@@ -8,13 +8,20 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, Stay
-from purebpf.findings.facts import Process, Start
+from purebpf.findings.facts import End, Process, Start
 from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import is_interpreter
 from purebpf.findings.rules.cpu import busiest_function
 from purebpf.findings.words import call_site, describe_activity
 
-__all__ = ["costly_forks", "restarted_workers", "started_programs", "started_threads", "zombies"]
+__all__ = [
+    "costly_forks",
+    "crashes",
+    "restarted_workers",
+    "started_programs",
+    "started_threads",
+    "zombies",
+]
 
 _PROGRAMS, _FORKS = 20.0, 50.0
 """A second."""
@@ -25,6 +32,28 @@ _KILLS: dict[int, str] = {
     signal.SIGABRT: "SIGABRT",
     signal.SIGTERM: "SIGTERM",
 }
+_CRASHES: dict[int, str] = {
+    signal.SIGSEGV: "SIGSEGV, an access to memory that is not there",
+    signal.SIGBUS: "SIGBUS, an access to a mapped file or memory that is not there",
+    signal.SIGABRT: "SIGABRT, abort(3) or an exception that nobody catches",
+    signal.SIGFPE: "SIGFPE, a division by zero",
+    signal.SIGILL: "SIGILL, no instruction",
+    signal.SIGKILL: "SIGKILL",
+    signal.SIGSYS: "SIGSYS, a system call that seccomp forbids",
+    signal.SIGXCPU: "SIGXCPU, the limit of CPU time (ulimit -t)",
+    signal.SIGXFSZ: "SIGXFSZ, the limit of a file's size (ulimit -f)",
+}
+"""Signals that end a process because of what it does itself."""
+_ASKERS = frozenset(
+    {
+        *("[", "test", "false", "grep", "egrep", "fgrep", "zgrep", "expr", "cmp", "diff", "pgrep"),
+        *("pidof", "pkill", "kill", "mountpoint", "which", "timeout", "sh", "bash", "dash"),
+        *("systemctl", "pg_isready", "flock", "git", "getent", "id", "ls", "read"),
+    }
+)
+"""Programs whose status is an answer, or a part of a script."""
+_RESTARTS_OF_CRASHED, _MOSTLY_FAIL = 0.25, 0.7
+"""A second; the part of the programs of one parent that ends so."""
 _SEVERAL = 3
 _THREADS, _THREAD_S = 500.0, 5e-5
 """Threads started a second, and their cost."""
@@ -130,6 +159,61 @@ def _kills(evidence: Evidence, pid: int) -> tuple[str, str]:
         if stay.own is not None and stay.kind not in ("cpu", "queue", "epoll", "accept")
     ]
     return names, describe_activity(evidence, stays)
+
+
+def crashes(evidence: Evidence) -> Iterator[Finding]:
+    """A program crashes or ends with an error, again and again, and its parent starts the next."""
+    groups: dict[tuple[str, str], list[End]] = defaultdict(list)
+    for one in evidence.facts.ends:
+        if _is_failure(one):
+            groups[one.parent_comm, one.comm].append(one)
+    for (_, comm), ends in groups.items():
+        times = sum(one.times for one in ends)
+        started = _times_started(evidence, ends)
+        rate = times / evidence.elapsed_s
+        if times < _SEVERAL or rate < _RESTARTS_OF_CRASHED or times < _MOSTLY_FAIL * started:
+            continue
+        parent = max(ends, key=lambda one: one.times).parent
+        codes = Counter(one.code for one in ends for _ in range(one.times))
+        code = codes.most_common(1)[0][0]
+        living = tuple(pid for pid, one in evidence.processes.items() if one.comm == comm)
+        known = evidence.process(parent).pid
+        script = _script(evidence, parent)
+        by = f"{evidence.name(parent)}{f', {script},' if script else ''}" if known else ""
+        yield Finding(
+            *("crashes", comm, (*living, *((parent,) if known else ()))),
+            min(1.0, 0.2 + rate / 2),
+            f"{_ending(code)} {rate:.1f} times a second"
+            + (f"; {by} starts it again" if by else ""),
+            (
+                evidence.process(living[0]).command if living else "",
+                evidence.process(parent).command,
+            ),
+            ("exec", "-p", str(parent), "--tree") if known else ("exec",),
+        )
+
+
+def _is_failure(end: End) -> bool:
+    """Return True for a crash, and for an error of a program that does not say "no" by it."""
+    number = end.code & 0x7F
+    return number in _CRASHES if number else end.comm not in _ASKERS
+
+
+def _times_started(evidence: Evidence, ends: list[End]) -> int:
+    """Return how often the parents of these processes started programs of that name."""
+    parents, comm = {one.parent for one in ends}, ends[0].comm
+    starts = [one for one in evidence.facts.starts if one.parent in parents]
+    executed = sum(one.times for one in starts if not one.is_fork and one.comm == comm)
+    return executed or sum(one.times for one in starts if one.is_fork)
+
+
+def _ending(code: int) -> str:
+    number, status = code & 0x7F, code >> 8 & 0xFF
+    if not number:
+        return f"ends with an error (status {status})"
+    if number == signal.SIGKILL:
+        return "is killed (SIGKILL)"
+    return f"crashes ({_CRASHES[number]})"
 
 
 def _is_young(evidence: Evidence, stay: Stay, parent: Process) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, Stay, threads_of
+from purebpf.findings.facts import Process
 from purebpf.findings.finding import Finding
 from purebpf.findings.words import chief, count_threads, share
 
@@ -13,6 +15,7 @@ __all__ = ["stopped_programs", "traced_programs"]
 
 _LEAST = 0.1
 _TRACES = frozenset({"ptrace"})
+_STOPS, _SEVERAL = frozenset({signal.SIGSTOP, signal.SIGTSTP}), 3
 _FREEZERS = ("cgroup_freeze", "__refrigerator", "do_freezer_trap", "refrigerator")
 
 
@@ -73,9 +76,13 @@ def stopped_programs(evidence: Evidence) -> Iterator[Finding]:
             if stay.kind == "stopped" and any(map(_is_freezer, stay.kernel))
         ]
         is_frozen = evidence.rate(frozen) > _LEAST
-        if not (is_frozen or process.state == "T"):
+        stopper, times = _stopper(evidence, process.pid)
+        if not (is_frozen or process.state == "T" or times >= _SEVERAL):
             continue
         if not evidence.connections.has_clients((process.pid,)):
+            continue
+        if times >= _SEVERAL and not is_frozen:
+            yield _again_and_again(evidence, process, stopper, times)
             continue
         reason = "its cgroup is frozen" if is_frozen else "SIGSTOP; state T"
         yield Finding(
@@ -89,6 +96,31 @@ def stopped_programs(evidence: Evidence) -> Iterator[Finding]:
             ),
             ("dump", str(process.pid)),
         )
+
+
+def _stopper(evidence: Evidence, pid: int) -> tuple[int, int]:
+    """The process that stops another one by a signal, and how often; 0 and 0 for none."""
+    sent: Counter[int] = Counter()
+    for one in evidence.facts.signals:
+        if one.receiver == pid and one.signal in _STOPS:
+            sent[one.sender] += one.times
+    return max(sent, key=sent.__getitem__, default=0), sent.total()
+
+
+def _again_and_again(evidence: Evidence, process: Process, stopper: int, times: int) -> Finding:
+    """A program such as cpulimit(1) stops a process and lets it go on, by signals."""
+    stopped = [stay for stay in evidence.by_process.get(process.pid, ()) if stay.kind == "stopped"]
+    longest = max((stay.seconds for stay in stopped), default=0.0) / evidence.elapsed_s
+    who = evidence.process(stopper)
+    by = f"by {evidence.name(stopper)}" if who.pid else "by processes that ended"
+    part = f", {share(longest, 1.0)} of the time" if longest else ""
+    return Finding(
+        *("stopped", process.comm, (process.pid,), max(longest, _LEAST)),
+        f"is stopped {times / evidence.elapsed_s:.1f} times a second {by} (SIGSTOP, "
+        f"SIGCONT){part}: it answers nobody meanwhile",
+        (f"its command: {who.command}" if who.command else "",),
+        ("trace", "-p", str(process.pid)),
+    )
 
 
 def _is_freezer(name: str) -> bool:

@@ -19,6 +19,7 @@ _SYNCS = ("fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync")
 _SYNCING = re.compile(
     r"\w*fsync|\w+_sync_file|file_write_and_wait|generic_write_sync|jbd2_(log_wait|complete)"
 )
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "busybox"})
 _MOVES = 1e6
 """Bytes a second of who uses a disk."""
 
@@ -44,7 +45,10 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
             *("fsync", evidence.process(pids[0]).comm, pids, cost),
             f"waits for {call}{f' in {function}' if function else ''}{rate}"
             + (f", of {path}" if path else ""),
-            (parent or f"{count_threads(stays, 'wait')} {cost:.2f} s a second",),
+            (
+                parent or f"{count_threads(stays, 'wait')} {cost:.2f} s a second",
+                _used_by(evidence, pids),
+            ),
             ("offcpu", "-p", str(pids[0])),
             own=evidence.source(where),
             place=path,
@@ -54,20 +58,13 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
 def disk_waits(evidence: Evidence) -> Iterator[Finding]:
     """Threads wait for reads and writes; who moves most bytes is named."""
     waits = [s for s in evidence.work("disk", "dirty-pages") if not _is_sync(s)]
-    movers = sorted(
-        ((process.read_bytes + process.written_bytes) / evidence.elapsed_s, process.pid)
-        for process in evidence.facts.processes
-    )[::-1]
+    movers = _movers(evidence)
     for stays in by_function(evidence, waits):
         cost = evidence.rate(stays)
         if cost < _LEAST:
             continue
         pids, where = chief(stays), next((s.own for s in stays if s.own is not None), None)
-        others = [
-            f"{evidence.name(pid)} {rate / 1e6:.0f} MB/s"
-            for rate, pid in movers[:3]
-            if rate > _MOVES and pid not in pids
-        ]
+        used = _used_by(evidence, pids)
         is_mover = bool(movers) and movers[0][1] in pids and movers[0][0] > _MOVES
         path = _path(evidence, stays)
         kernel = stays[0].kernel[0] if stays[0].kernel else "?"
@@ -75,15 +72,40 @@ def disk_waits(evidence: Evidence) -> Iterator[Finding]:
             *("disk", evidence.process(pids[0]).comm, pids, cost * (0.1 if is_mover else 1)),
             f"waits for the disk{f' in {evidence.spell(where)}' if where else ''} ({kernel})"
             + (f", {path}" if path else ""),
-            (
-                f"the disk is used by {', '.join(others)}"
-                if others
-                else f"it moves {movers[0][0] / 1e6 if movers else 0:.0f} MB/s itself",
-            ),
+            (used or f"it moves {movers[0][0] / 1e6 if movers else 0:.0f} MB/s itself",),
             ("io", "--by", "process"),
             own=evidence.source(where),
             place=path,
         )
+
+
+def _movers(evidence: Evidence) -> list[tuple[float, int]]:
+    """Bytes a second of each process, with those of children that it has waited for."""
+    return sorted(
+        ((process.read_bytes + process.written_bytes) / evidence.elapsed_s, process.pid)
+        for process in evidence.facts.processes
+    )[::-1]
+
+
+def _used_by(evidence: Evidence, pids: tuple[int, ...]) -> str:
+    """A clause about the other processes that use the disk most."""
+    others = [
+        f"{evidence.name(pid)} {rate / 1e6:.0f} MB/s{_children_of(evidence, pid)}"
+        for rate, pid in _movers(evidence)[:3]
+        if rate > _MOVES and pid not in pids
+    ]
+    return f"the disk is used by {', '.join(others)}" if others else ""
+
+
+def _children_of(evidence: Evidence, pid: int) -> str:
+    """The programs that a shell starts, which move the bytes: ` (cp, sync)`."""
+    started: Counter[str] = Counter()
+    for start in evidence.facts.starts:
+        if start.parent == pid and not start.is_fork:
+            started[start.comm] += start.times
+    names = ", ".join(name for name, _ in started.most_common(2))
+    is_shell = evidence.process(pid).exe.rpartition("/")[2] in _SHELLS
+    return f" ({names})" if names and is_shell else ""
 
 
 def _is_sync(stay: Stay) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -200,9 +201,25 @@ def signals(evidence: Evidence) -> Iterator[Finding]:
     for (receiver, number), times in timed.items():
         rate = times / evidence.elapsed_s
         if rate >= _MANY_SIGNALS:
-            reason = " from a timer" if number not in _OF_FAULTS else _of_faults(evidence, receiver)
+            reason = _reason(evidence, receiver, number)
             text = f"gets {rate:.0f} signals a second ({_signal_name(number)}){reason}"
             yield _signal_storm(evidence, (receiver,), rate, text)
+
+
+def _reason(evidence: Evidence, pid: int, number: int) -> str:
+    """A clause about signals that no process sends by a call."""
+    if number in _OF_FAULTS:
+        return _of_faults(evidence, pid)
+    if number != signal.SIGIO:
+        return " from a timer"
+    senders: Counter[int] = Counter()
+    for one in evidence.facts.signals:
+        if (one.receiver, one.signal) == (pid, number) and one.sender != pid:
+            senders[one.sender] += one.times
+    who = next((evidence.name(p) for p in senders if p in evidence.processes), "")
+    return ": a descriptor has O_ASYNC, and each arrival of data sends one" + (
+        f"; {who} sends most data" if who else ""
+    )
 
 
 def _of_faults(evidence: Evidence, pid: int) -> str:

@@ -18,6 +18,7 @@ from purebpf.closable import Closing
 from purebpf.findings.facts import (
     CallCount,
     Connect,
+    End,
     Endpoint,
     PathCount,
     SignalCount,
@@ -162,6 +163,12 @@ class WaitReasons(Closing):
         for key, times in self._maps["starts"].items():
             names = _text(key.parent_comm), _text(key.comm)
             yield Start(key.parent, *names, bool(key.is_fork), times)
+
+    def ends(self) -> Iterator[End]:
+        """Processes that did not end well, by parent."""
+        for key, times in self._maps["ends"].items():
+            names = _text(key.parent_comm), _text(key.comm)
+            yield End(key.parent, *names, key.code, times)
 
     def signals(self) -> Iterator[SignalCount]:
         """Signals by sender and receiver."""

@@ -268,6 +268,7 @@ class Triage(Closing):
             paths=tuple(reasons.paths()),
             connects=tuple(reasons.connects()),
             starts=tuple(reasons.starts()),
+            ends=tuple(reasons.ends()),
             signals=tuple(reasons.signals()),
         )
 

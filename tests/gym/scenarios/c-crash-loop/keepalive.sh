@@ -1,0 +1,7 @@
+#!/bin/sh
+while :
+do
+	"$1" "$2"
+	echo "ledgerd ended with $?"
+	sleep 0.2
+done

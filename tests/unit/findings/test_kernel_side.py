@@ -1,0 +1,247 @@
+"""Crashes, limits of the kernel, signals, and waits that nobody asks for, and healthy twins."""
+
+from __future__ import annotations
+
+import errno
+import signal
+
+import pytest
+
+from purebpf.findings.facts import (
+    Activity,
+    CallCount,
+    End,
+    Facts,
+    PathCount,
+    Process,
+    SignalCount,
+    Socket,
+    StackFrame,
+    Start,
+    ThreadTime,
+)
+from purebpf.findings.find import find
+from tests.support.builders.facts import native, running, waiting
+
+EXE = "/srv/relayd"
+PORT = 8080
+LISTENER = Socket(51, "tcp", "127.0.0.1", PORT, "0.0.0.0", 0, 10)
+CONNECTED = Socket(52, "tcp", "127.0.0.1", PORT, "127.0.0.1", 40001, 1)
+SHELL = Process(5, 1, "sh", "/usr/bin/dash", command="sh keep.sh")
+SERVER = Process(7, 5, "relayd", EXE, command="relayd 8080")
+STOPPED = ("do_signal_stop", "get_signal", "arch_do_signal_or_restart")
+
+
+def texts(measured: Facts) -> list[str]:
+    return ["; ".join((one.text, *one.evidence)) for one in find(measured) if not one.is_busy]
+
+
+def own(name: str) -> StackFrame:
+    return StackFrame(name, EXE)
+
+
+def server(*activities: Activity, **more: object) -> Facts:
+    values = {
+        "sockets": (LISTENER, CONNECTED),
+        "descriptors": {7: {3: "socket:[51]", 4: "socket:[52]"}},
+        "processes": (SHELL, SERVER),
+        **more,
+    }
+    return Facts(10.0, 2, activities=activities, **values)  # type: ignore[arg-type]
+
+
+def in_kernel(
+    call: str, kernel: tuple[str, ...], *user: StackFrame, seconds: float = 9.0
+) -> Activity:
+    return Activity(7, 7, "relayd", "wait", "S", seconds, kernel, user, call, 5)
+
+
+# Crashes
+
+
+def ending(code: int, times: int, comm: str = "relayd") -> Facts:
+    starts = (Start(5, "sh", comm, is_fork=False, times=20),)
+    return server(ends=(End(5, "sh", comm, code, times),), starts=starts)
+
+
+def test_a_program_that_crashes_again_and_again_is_named_with_its_parent() -> None:
+    (text,) = texts(ending(signal.SIGSEGV, 19))
+    assert "crashes (SIGSEGV, an access to memory that is not there) 1.9 times a second" in text
+    assert "sh (5), keep.sh, starts it again" in text
+    (text,) = texts(ending(signal.SIGSEGV | 0x80, 19))  # with a core dump
+    assert "crashes (SIGSEGV" in text
+    (text,) = texts(ending(2 << 8, 19))
+    assert "ends with an error (status 2) 1.9 times a second" in text
+
+
+def test_ends_that_are_no_crashes() -> None:
+    assert texts(ending(signal.SIGSEGV, 2)) == []
+    assert texts(ending(1 << 8, 5)) == []  # a quarter of them fails
+    assert texts(ending(1 << 8, 19, comm="grep")) == []
+    assert texts(ending(signal.SIGTERM, 19)) == []
+
+
+# Signals
+
+
+def stopping(times: int) -> Facts:
+    sent = (SignalCount(5, 7, signal.SIGSTOP, times), SignalCount(5, 7, signal.SIGCONT, times))
+    return server(in_kernel("read", STOPPED, own("serve"), seconds=6.0), signals=sent)
+
+
+def test_a_program_that_is_stopped_again_and_again_is_named_with_who_does_it() -> None:
+    (text,) = texts(stopping(20))
+    assert "is stopped 2.0 times a second by sh (5) (SIGSTOP, SIGCONT), 60 % of the time" in text
+    assert "its command: sh keep.sh" in text
+    assert texts(stopping(1)) == []
+
+
+def test_signals_of_descriptors_are_of_no_timer() -> None:
+    feed = Process(9, 1, "feed", "/srv/feed")
+    sent = (SignalCount(9, 7, signal.SIGIO, 90_000), SignalCount(7, 7, signal.SIGIO, 9_000))
+    (text,) = texts(server(signals=sent, processes=(SERVER, feed)))
+    assert "gets 9900 signals a second (SIGIO): a descriptor has O_ASYNC" in text
+    assert "feed (9) sends most data" in text
+
+
+# Queues of connections
+
+
+def queued(*activities: Activity) -> Facts:
+    full, other = LISTENER._replace(queue=20.0), LISTENER._replace(inode=61)
+    return server(
+        *activities,
+        sockets=(full, other),
+        descriptors={7: {3: "socket:[51]"}, 8: {3: "socket:[61]"}},
+        processes=(SERVER, Process(8, 5, "relayd", EXE, command="relayd 8080 --new")),
+        calls=(CallCount(8, "accept4", 0, 200),),
+    )
+
+
+def test_an_old_listener_of_a_shared_port_accepts_nothing() -> None:
+    waits = in_kernel("rt_sigsuspend", ("sigsuspend",), native("sigsuspend"), own("drain"))
+    (text,) = texts(queued(waits))
+    assert "accepts nothing: 20.0 connections wait to be accepted on port 8080" in text
+    assert "meanwhile it waits for a signal in drain" in text
+    assert "relayd (8) also listens on it (SO_REUSEPORT)" in text
+
+
+# Limits and permissions
+
+
+def failing(call: str, error: int, failed: int, worked: int = 0, path: str = "/srv/a") -> Facts:
+    calls = (CallCount(7, call, error, failed), CallCount(7, call, 0, worked))
+    return server(calls=calls, paths=(PathCount(7, call, path, failed),))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "meaning"),
+    [
+        ("inotify_add_watch", errno.ENOSPC, "fs.inotify.max_user_watches"),
+        ("inotify_init1", errno.EMFILE, "fs.inotify.max_user_instances"),
+        ("mmap", errno.ENOMEM, "vm.max_map_count"),
+        ("write", errno.ENOSPC, "no space left on the device"),
+        ("bind", errno.EADDRINUSE, "somebody else has that port or address"),
+        ("sendto", errno.EMSGSIZE, "the message is too large for a datagram"),
+        ("openat", errno.EACCES, "no permission"),
+        ("write", errno.EBADF, "the descriptor is not open"),
+    ],
+)
+def test_an_error_says_the_limit_that_the_call_meets(call: str, error: int, meaning: str) -> None:
+    (text,) = texts(failing(call, error, 90))
+    assert f"{call} fails with {errno.errorcode[error]} ({meaning}" in text.replace(
+        "the limit of watches: ", ""
+    ).replace("the limit of instances: ", "").replace("no memory, or the limit of mappings (", "")
+
+
+def test_answers_that_are_no_errors() -> None:
+    assert texts(failing("openat", errno.EACCES, 90, 900)) == []  # it looks where it may
+    assert texts(failing("openat", errno.EACCES, 90, path="/proc/1/fd")) == []
+    assert texts(failing("close", errno.EBADF, 90)) == []
+    assert texts(failing("connect", errno.EACCES, 2)) == []
+
+
+# Waits in the kernel
+
+
+def test_a_close_that_lingers_is_named() -> None:
+    kernel = ("wait_woken", "sk_stream_wait_close", "__tcp_close", "tcp_close", "inet_release")
+    (text,) = texts(server(in_kernel("close", kernel, native("close"), own("finish"))))
+    assert "1 thread waits in close, which is not expected to wait (sk_stream_wait_close)" in text
+    assert "in finish; the peer has not taken all data yet, and SO_LINGER" in text
+
+
+@pytest.mark.parametrize(
+    ("call", "kernel", "said"),
+    [
+        (
+            "rename",
+            ("rwsem_down_write_slowpath", "down_write", "do_renameat2"),
+            "for a lock in the kernel, in rename (do_renameat2), in finish; the lock of a folder",
+        ),
+        (
+            "mmap",
+            ("rwsem_down_write_slowpath", "down_write_killable", "vm_mmap_pgoff"),
+            "threads of one process change or extend its memory map",
+        ),
+        ("openat", ("request_wait_answer", "__fuse_simple_request"), "a FUSE program, in openat"),
+        ("read", ("reclaim_throttle", "shrink_node"), "until the kernel finds free memory"),
+    ],
+)
+def test_waits_in_the_kernel(call: str, kernel: tuple[str, ...], said: str) -> None:
+    (text,) = texts(server(in_kernel(call, kernel, own("finish"))))
+    assert said in text
+
+
+def test_calls_that_may_wait_are_no_incident() -> None:
+    assert texts(server(in_kernel("io_getevents", ("read_events",), own("finish")))) == []
+    assert texts(server(in_kernel("close", ("synchronize_rcu",), own("finish"), seconds=0.2))) == []
+
+
+def test_waits_that_no_look_read_have_the_stack_of_others_in_that_call() -> None:
+    read = waiting(7, 8, "write", own("log_line"), seconds=4.0)
+    unread = [waiting(7, tid, "write", seconds=8.0, argument=tid) for tid in (9, 10)]
+    (text,) = texts(server(read, *unread))
+    assert "blocks in pipe_write of log_line" in text
+    other = waiting(7, 11, "write", own("send_item"), seconds=4.0)
+    assert "of log_line" not in "".join(texts(server(other, read, *unread))[:1])
+
+
+def test_a_synced_write_says_who_uses_the_disk() -> None:
+    copying = SHELL._replace(written_bytes=2_000_000_000)
+    wait = waiting(7, 7, "fsync", own("store"), seconds=4.0)
+    starts = (Start(5, "sh", "cp", is_fork=False, times=9),)
+    measured = server(wait, processes=(copying, SERVER), starts=starts)
+    assert "the disk is used by sh (5) 200 MB/s (cp)" in texts(measured)[0]
+    assert "the disk is used" not in texts(server(wait))[0]
+
+
+# CPU time
+
+
+def computing(*user: StackFrame, opened: int = 100) -> Facts:
+    return server(
+        running(7, 7, *user),
+        threads=(ThreadTime(7, 7, 5.0, 0.0),),
+        paths=(PathCount(7, "openat", "/etc/hosts", opened),),
+    )
+
+
+def test_cpu_time_in_a_function_of_the_c_library_is_named() -> None:
+    inside = native("_nss_files_gethostbyname4_r"), native("getaddrinfo")
+    (text,) = texts(computing(*inside, own("locate"), own("main")))
+    assert "uses 0.50 CPUs: locate 100 %, in getaddrinfo (reads /etc/hosts)" in text
+    (text,) = texts(computing(native("regexec"), own("locate"), own("main")))
+    assert "locate 100 %, in regexec" in text
+    assert "(reads" not in text
+    (text,) = texts(computing(native("_int_malloc"), own("locate"), own("main")))
+    assert "in _int_malloc" not in text
+    (text,) = texts(computing(*inside, own("locate"), own("main"), opened=3))
+    assert "/etc/hosts" not in text
+
+
+def test_an_interpreter_without_names_says_its_script() -> None:
+    script = Process(7, 5, "luajit", "/usr/bin/luajit", command="luajit -O2 /srv/rank.lua 9")
+    measured = computing(native("lj_str_new", "/usr/bin/luajit"))._replace(processes=(script,))
+    (text,) = texts(measured)
+    assert "uses 0.50 CPUs in rank.lua" in text
