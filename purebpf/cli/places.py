@@ -25,6 +25,8 @@ __all__ = ["brief", "describe_place", "pieces", "places_of", "wrapped_place"]
 
 _MOST_WORK = 10
 _MOST_IDLE = 5
+_MOST_LINES, _LEAST_OF_A_LINE = 3, 10
+"""Lines of a function that are named, and the percent of its time that each of them has."""
 _LEAST_SHARE = 0.005
 """Of the time of all work: shorter times are only summed."""
 _FOR_REQUESTS = "waits to read from a connection"
@@ -181,11 +183,23 @@ def _sentence(place: TimePlace, *, with_process: bool) -> list[str]:
     parts = [_verb(text, place.threads)]
     if place.path:
         parts.append(f"in {place.path[0]}")
+        parts += _lines_of(place)
         parts += [f"< {name}" for name in place.path[1:]]
     if with_process:
         pids = str(place.pids[0]) if len(place.pids) == 1 else f"{len(place.pids)} PIDs"
         parts.append(f"- {place.process} ({pids})")
     return [printable(part) for part in parts]
+
+
+def _lines_of(place: TimePlace) -> list[str]:
+    """The heaviest lines of a function, if it has several: `(lines 12 60 %, 14 30 %)`."""
+    shares = [(line, 100 * seconds / (place.seconds or 1.0)) for line, seconds in place.lines]
+    worth = [
+        f"{line} {part:.0f} %"
+        for line, part in shares[:_MOST_LINES]
+        if line and part >= _LEAST_OF_A_LINE
+    ]
+    return [f"(line{'s' if len(worth) > 1 else ''} {', '.join(worth)})"] if worth else []
 
 
 def _verb(text: str, threads: int) -> str:

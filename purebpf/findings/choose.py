@@ -63,6 +63,8 @@ _WEIGHTS = {"cpu": _CPU_WEIGHT, "run-queue": _CPU_WEIGHT}
 _OF_THE_CPU = frozenset({"cpu", "gil", "held", "accept-queue"})
 _BUSY = 0.5
 """Seconds a second in functions of a server which explain that its clients wait."""
+_HARDLY = 0.1
+"""Seconds a second in functions of a server which say nothing of why it is late."""
 _BUSY_SERVER = 0.4
 """CPUs that keep a server from its requests."""
 _MANY_HELD = 1.7
@@ -177,16 +179,25 @@ _EXPLANATIONS = (_is_explained, _is_for_pages, _is_between_tries)
 
 
 def _add_waits(kept: list[Finding], waits: Finding) -> None:
-    """Say in the finding about slow answers that more threads wait for who waits for them."""
-    for at, finding in enumerate(kept):
-        if finding.kind in _HELD_BACK and set(finding.pids) & set(waits.pids):
-            if waits.cost > _MORE_WAIT * finding.cost:
-                evidence = (f"meanwhile, {waits.text}", *finding.evidence)
-                kept[at] = finding._replace(evidence=evidence)
-                if finding.servers:  # which may have the finding instead
-                    support = f"meanwhile, {finding.text}"
-                    kept.append(waits._replace(evidence=(*waits.evidence, support)))
-            return
+    """Say in the finding that explains them that more threads wait for who sleeps, or for answers.
+
+    Slow answers come first; else the costliest reason that the process itself has.
+    """
+    reasons = [
+        at
+        for at, finding in enumerate(kept)
+        if finding.kind not in _NO_REASONS and set(finding.pids) & set(waits.pids)
+    ]
+    if not reasons:
+        return
+    at = min(reasons, key=lambda at: (kept[at].kind not in _HELD_BACK, -kept[at].cost))
+    finding = kept[at]
+    if waits.cost > _MORE_WAIT * finding.cost:
+        evidence = (f"meanwhile, {waits.text}", *finding.evidence)
+        kept[at] = finding._replace(evidence=evidence)
+        if finding.servers:  # which may have the finding instead
+            support = f"meanwhile, {finding.text}"
+            kept.append(waits._replace(evidence=(*waits.evidence, support)))
 
 
 def _fold_queues(found: list[Finding]) -> list[Finding]:
@@ -271,6 +282,8 @@ def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
     kept = [finding for finding in found if not finding.servers]
     acks = {pid: f.cost for f in kept if f.kind == "delayed-ack" for pid in f.pids}
     lost: dict[int, list[Finding]] = defaultdict(list)
+    folded: dict[int, int] = {}
+    alone: list[Finding] = []
     for client in sorted(clients, key=lambda finding: (finding.kind == "held", finding.cost)):
         servers = _with_workers(evidence, client.servers)
         sharper = [finding for finding in kept if finding.kind != "delayed-ack"]
@@ -281,13 +294,25 @@ def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
             held_back = sum(acks.get(pid, 0.0) for pid in servers)
             rest = max(0.0, client.cost - held_back)
             if rest > _LEAST_LOSS:
-                lost[kept.index(sharper[at])].append(client._replace(cost=rest))
+                index = kept.index(sharper[at])
+                lost[index].append(client._replace(cost=rest))
+                folded |= dict.fromkeys(client.pids, index)
         elif client.kind == "held":
             kept += [client._replace(servers=())] if client.cost > _LEAST_LOSS else []
         elif _costliest(kept, servers) is None and is_slow(client):
+            alone.append(client)
+    behind: dict[int, list[Finding]] = defaultdict(list)
+    for client in alone:
+        servers = _with_workers(evidence, client.servers)
+        through = next((folded[pid] for pid in sorted(servers) if pid in folded), None)
+        if through is not None:
+            behind[through].append(client)
+        elif _costliest(kept, servers) is None:
             kept.append(_without_finding(evidence, client, servers))
-    for at, folded in lost.items():
-        kept[at] = _with_losses(kept[at], folded)
+        else:
+            lost[kept.index(kept[_costliest(kept, servers) or 0])].append(client)
+    for at, clients_of in lost.items():
+        kept[at] = _with_losses(kept[at], clients_of, behind[at])
     return kept
 
 
@@ -335,6 +360,8 @@ def _without_finding(evidence: Evidence, client: Finding, servers: set[int]) -> 
         return client._replace(evidence=_after_peer(client, waiting))
     if evidence.rate(stays) < _BUSY or evidence.connections.is_service(client.pids):
         text = f"that one {activity}" if activity else "what that one does meanwhile does not show"
+        if activity and evidence.rate(stays) < _HARDLY:
+            text = "that one hardly does anything meanwhile"
         return client._replace(evidence=_after_peer(client, text))
     stay = max(stays, key=lambda one: one.seconds)
     where = f" in {client.own}" if client.own else ""
@@ -408,16 +435,23 @@ def _with_workers(evidence: Evidence, servers: Iterable[int]) -> set[int]:
     }
 
 
-def _with_losses(finding: Finding, clients: list[Finding]) -> Finding:
+def _with_losses(
+    finding: Finding, clients: list[Finding], behind: Iterable[Finding] = ()
+) -> Finding:
+    """Add the losses of clients, and name those `behind` them: they lose the same time."""
+    losses = _sum_losses(clients)
+    cost = max(finding.cost, sum(loss.cost for loss in losses))
+    if finding.kind == "cpu":  # a queue of clients is longer than the work
+        cost = min(1.5 * finding.cost, cost)
+    return finding._replace(cost=cost, lost_by=(*losses, *_sum_losses(behind)))
+
+
+def _sum_losses(clients: Iterable[Finding]) -> tuple[Loss, ...]:
     costs: defaultdict[tuple[str, int], float] = defaultdict(float)
     for client in clients:
         costs[client.name, client.pid] += client.cost
-    losses = [Loss(name, pid, cost) for (name, pid), cost in costs.items()]
-    losses.sort(key=lambda loss: -loss.cost)
-    cost = max(finding.cost, sum(costs.values()))
-    if finding.kind == "cpu":  # a queue of clients is longer than the work
-        cost = min(1.5 * finding.cost, cost)
-    return finding._replace(cost=cost, lost_by=tuple(losses))
+    losses = (Loss(name, pid, cost) for (name, pid), cost in costs.items())
+    return tuple(sorted(losses, key=lambda loss: -loss.cost))
 
 
 def _weigh(evidence: Evidence, finding: Finding, sharp: set[int]) -> Finding:

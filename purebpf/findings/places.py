@@ -6,7 +6,7 @@ the same in every stack; the own function and the kind of its wait differ.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from purebpf.findings.facts import Activity, StackFrame
@@ -46,6 +46,8 @@ class TimePlace(NamedTuple):
         path: own functions, the innermost first, or else the innermost function of a library.
         times: number of waits; 0 where it is not known.
         open_s: the part of `seconds` in waits that were not over at the end.
+        lines: the seconds of the first function's lines, the heaviest first, where these are
+            several.
     """
 
     process: str
@@ -57,6 +59,7 @@ class TimePlace(NamedTuple):
     seconds: float
     times: int
     open_s: float
+    lines: tuple[tuple[int, float], ...] = ()
 
 
 def sum_places(
@@ -68,27 +71,56 @@ def sum_places(
         activities: of any processes.
         names: of the processes, by process ID; threads have names of their own.
     """
-    names, sums = names or {}, dict[tuple[str, str, str, tuple[str, ...]], list[Activity]]()
+    names, sums = names or {}, dict[tuple[str, str, str, tuple[str, ...]], list[_Part]]()
     programs = programs_of(activities)
     for activity, (kind, use) in zip(activities, classify(activities), strict=True):
         path = _path(programs[activity.pid], activity.user)
-        key = names.get(activity.pid, activity.comm), kind, use, path
-        sums.setdefault(key, []).append(activity)
-    places = [
-        TimePlace(
-            process,
-            tuple(sorted({one.pid for one in alike})),
-            len({(one.pid, one.tid) for one in alike}),
-            kind,
-            use,
-            path,
-            sum(one.seconds for one in alike),
-            sum(one.times for one in alike),
-            sum(one.seconds for one in alike if one.is_open),
-        )
-        for (process, kind, use, path), alike in sums.items()
-    ]
+        key = names.get(activity.pid, activity.comm), kind, use, tuple(name for name, _ in path)
+        part = _Part(activity, tuple(line for _, line in path))
+        sums.setdefault(key, []).append(part)
+    places = [_place(key, alike) for key, alike in sums.items()]
     return sorted(places, key=lambda place: -place.seconds)
+
+
+class _Part(NamedTuple):
+    """An activity, and the line of each function of its path; 0 where it is not known."""
+
+    activity: Activity
+    lines: tuple[int, ...]
+
+
+def _place(key: tuple[str, str, str, tuple[str, ...]], parts: Sequence[_Part]) -> TimePlace:
+    process, kind, use, path = key
+    alike = [part.activity for part in parts]
+    seconds = [_lines_at(parts, at) for at in range(len(path))]
+    several = seconds[0] if seconds and len(seconds[0]) > 1 else ()
+    return TimePlace(
+        process,
+        tuple(sorted({one.pid for one in alike})),
+        len({(one.pid, one.tid) for one in alike}),
+        kind,
+        use,
+        tuple(_with_line(name, lines) for name, lines in zip(path, seconds, strict=True)),
+        sum(one.seconds for one in alike),
+        sum(one.times for one in alike),
+        sum(one.seconds for one in alike if one.is_open),
+        tuple(several),
+    )
+
+
+def _lines_at(parts: Sequence[_Part], at: int) -> list[tuple[int, float]]:
+    """The lines of one function of a path with their seconds, the heaviest first."""
+    seconds: Counter[int] = Counter()
+    for part in parts:
+        seconds[part.lines[at]] += round(1e9 * part.activity.seconds)
+    return [(line, total / 1e9) for line, total in seconds.most_common()]
+
+
+def _with_line(name: str, lines: Sequence[tuple[int, float]]) -> str:
+    """`pause (shop.py:12)`, if all the time is spent in one line."""
+    if len(lines) > 1 or not lines[0][0] or not name.endswith(")"):
+        return name
+    return f"{name[:-1]}:{lines[0][0]})"
 
 
 def classify(activities: Sequence[Activity]) -> list[tuple[str, str]]:
@@ -185,8 +217,10 @@ def programs_of(activities: Iterable[Activity]) -> dict[int, Program]:
     }
 
 
-def _path(program: Program, user: Sequence[StackFrame]) -> tuple[str, ...]:
-    """Own functions, the innermost first; else the innermost outside of the C library."""
+def _path(program: Program, user: Sequence[StackFrame]) -> tuple[tuple[str, int], ...]:
+    """Own functions with their lines, the innermost first; else the innermost outside of the C
+    library.
+    """
     own = [frame for frame in user if program.owns(frame)]
     own = own or [frame for frame in user if program.is_script_top(frame)][:1]
     if not own:
@@ -196,17 +230,18 @@ def _path(program: Program, user: Sequence[StackFrame]) -> tuple[str, ...]:
         first = next(iter(with_symbol or outside or named), None)
         return (_spell(first),) if first else ()
     path = [_spell(frame) for frame in own]
-    distinct = [name for at, name in enumerate(path) if not at or path[at - 1] != name]
+    distinct = [part for at, part in enumerate(path) if not at or path[at - 1][0] != part[0]]
     return tuple(distinct[:_MOST_FUNCTIONS])
 
 
-def _spell(frame: StackFrame) -> str:
+def _spell(frame: StackFrame) -> tuple[str, int]:
+    """A function with its file, and the line in it; 0 where that is not known."""
     if frame.module == "[jit]" and is_java(frame):
-        return frame.name
+        return frame.name, 0
     if frame.kind in ("user", "inlined"):
         file = frame.module.rpartition("/")[2].strip("[]")
         name = frame.name if frame.name.isidentifier() else short_name(frame.name)
-        return f"{name} [{file}]" if file and "!0x" not in name else name
+        return (f"{name} [{file}]" if file and "!0x" not in name else name), 0
     file = spell_script(frame.module)
-    place = f"{file}:{frame.line}" if frame.line else file
-    return f"{frame.name.replace('.<locals>', '')} ({place})" if place else frame.name
+    name = frame.name.replace(".<locals>", "")
+    return (f"{name} ({file})", frame.line) if file else (name, 0)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
 from purebpf.findings.finding import Finding
+from purebpf.findings.rules.cpu import busiest_own
 from purebpf.findings.words import describe_activity
 
 __all__ = ["parked_threads"]
@@ -42,11 +43,14 @@ def parked_threads(evidence: Evidence) -> Iterator[Finding]:
         text, support = _turns(evidence, stays, tids)
         if not text:
             continue
+        where = busiest_own(parked)
         yield Finding(
             *("lock-convoy", evidence.process(pid).comm, (pid,), cost),
-            f'{threads_of(parked)} threads "{name.rstrip("- #")}" {text}',
+            f'{threads_of(parked)} threads "{name.rstrip("- #")}" {text}'
+            + (f", in {evidence.spell(where)}" if where else ""),
             (support,),
             ("offcpu", "-p", str(pid)),
+            own=evidence.source(where),
         )
 
 

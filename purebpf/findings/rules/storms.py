@@ -28,6 +28,9 @@ _MANY_TIMERS, _FAST_TIMERS, _OF_A_THREAD = 1500.0, 700.0, 150.0
 """A second, of a process; of one with few threads, which timers of 1 ms wake; of each of these."""
 _PART = 0.05
 """The part of the waits of a process that a thread has which matters."""
+_MOST_SLEEPS = 0.4
+"""The part of all sleeps that a function makes which says enough."""
+_AWAKE = frozenset({"cpu", "queue"})
 _LOOP_WAITS = frozenset(
     {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"}
 )
@@ -113,13 +116,13 @@ def timers(evidence: Evidence) -> Iterator[Finding]:
             yield _timed_waits(evidence, count)
         if count.call not in _TIMERS:
             continue
-        sleeps = [s for s in evidence.by_process.get(count.pid, ()) if s.kind == "sleep" and s.own]
-        function = call_site(
-            evidence, (count.pid,), "nanosleep" if "nano" in count.call else "timer"
+        is_sleep = "nanosleep" in count.call
+        function = _sleeper(evidence, count) if is_sleep else ""
+        function = function or call_site(
+            evidence, (count.pid,), "nanosleep" if is_sleep else "timer"
         )
-        if "nanosleep" in count.call and not sleeps and not function:
+        if is_sleep and not function:
             continue  # a runtime's own thread
-        function = function or (evidence.spell(sleeps[0].own) if sleeps else "")
         cpus = evidence.cpu_of[count.pid]
         yield Finding(
             *("timers", evidence.process(count.pid).comm, (count.pid,), max(cpus, rate * _CALL_S)),
@@ -127,6 +130,28 @@ def timers(evidence: Evidence) -> Iterator[Finding]:
             (f"in {function}, {cpus:.2f} CPUs" if function else f"{cpus:.2f} CPUs",),
             ("summary", "-p", str(count.pid)),
         )
+
+
+def _sleeper(evidence: Evidence, count: CallCount) -> str:
+    """The own function that makes most of these sleeps, or that its threads run in between.
+
+    "" if it did not show: a thread that sleeps seldom says nothing of the others.
+    """
+    stays = evidence.by_process.get(count.pid, ())
+    sleeps: Counter[int] = Counter()
+    functions: Counter[str] = Counter()
+    for stay in stays:
+        if stay.kind == "sleep":
+            sleeps[stay.tid] += stay.times
+            if stay.own is not None:
+                functions[evidence.spell(stay.own)] += stay.times
+    name, times = functions.most_common(1)[0] if functions else ("", 0)
+    if times > _MOST_SLEEPS * sleeps.total():
+        return name
+    most = max(sleeps.values(), default=0)
+    busy = {tid for tid, many in sleeps.items() if many > _EVENLY * most}
+    own = busiest_own([stay for stay in stays if stay.tid in busy and stay.kind in _AWAKE])
+    return evidence.spell(own) if own else ""
 
 
 def _is_fast(evidence: Evidence, pid: int, rate: float) -> bool:

@@ -144,3 +144,58 @@ def test_a_client_is_lost_to_the_child_that_its_server_gives_the_work_to() -> No
     assert (finding.kind, finding.pid) == ("cpu", 9)
     assert [loss.pid for loss in finding.lost_by] == [5]
     assert {one.pid: one.lost_by for one in find(handing_over({}))}[9] == ()
+
+
+def sleeping_members(*, threads: int) -> Facts:
+    """Two threads sleep with members of a pool, for which others wait."""
+    queue = library("Queue.get", "/usr/lib/python3.11/queue.py")
+    asleep = [
+        waiting(7, tid, "clock_nanosleep", own("print_page", 5), FRAMEWORK, *THREAD)
+        for tid in (8, 9)
+    ]
+    rest = [
+        waiting(7, tid, "futex", *LOCKING, queue, own("get_connection", 9), FRAMEWORK, *THREAD)
+        for tid in range(20, 20 + threads)
+    ]
+    return facts(*asleep, *rest)
+
+
+def test_threads_that_wait_for_those_who_sleep_are_named_beside_them() -> None:
+    (finding,) = find(sleeping_members(threads=6))
+    assert finding.kind == "loop-blocked"
+    assert finding.evidence[0].startswith("meanwhile, 6 threads wait for a permit or a free member")
+    (finding,) = find(sleeping_members(threads=1))
+    assert "meanwhile" not in " ".join(finding.evidence)
+
+
+def proxied(peer_of_client: int) -> Facts:
+    """A client waits for a proxy, which waits for a server whose function sleeps."""
+    asleep = waiting(7, 7, "clock_nanosleep", own("check", 5), FRAMEWORK, *THREAD)
+    forwards = waiting(5, 5, "recvfrom", own("forward"), FRAMEWORK, argument=3)
+    asks = waiting(3, 3, "recvfrom", own("ask"), FRAMEWORK, argument=3)
+    inner = Endpoint("socket", "inet", "127.0.0.1", 9000, 40001, 5)
+    outer = Endpoint("socket", "inet", "127.0.0.1", peer_of_client, 40002, 6)
+    return facts(asleep, forwards, asks)._replace(
+        processes=(
+            Process(3, 1, "client", "/srv/client"),
+            Process(5, 1, "proxy", "/srv/proxy"),
+            Process(7, 1, "auth", PYTHON, "python3 auth.py"),
+        ),
+        waits=(
+            WaitSum(5, 5, "recvfrom", 3, 3, 0, inner, 9.0, 30, 0.3),
+            WaitSum(3, 3, "recvfrom", 3, 3, 0, outer, 9.0, 30, 0.3),
+        ),
+        sockets=(
+            Socket(55, "tcp", "127.0.0.1", 9000, "", 0, 10),
+            Socket(56, "tcp", "127.0.0.1", 8000, "", 0, 10),
+        ),
+        descriptors={7: {4: "socket:[55]"}, 5: {4: "socket:[56]"}},
+    )
+
+
+def test_clients_of_a_proxy_lose_their_time_to_the_server_behind_it_once() -> None:
+    (finding,) = find(proxied(8000))
+    assert finding.text.startswith("check (app.py:5) sleeps")
+    assert [loss.pid for loss in finding.lost_by] == [5, 3]
+    assert round(finding.cost, 1) == 0.9
+    assert len(find(proxied(7777))) == 2

@@ -94,3 +94,16 @@ def test_readers_wait_for_the_thread_that_holds_the_lock() -> None:
 
 def test_workers_that_an_idle_thread_wakes_wait_for_jobs() -> None:
     assert find(reading(writer_s=1.0)) == []
+
+
+def test_the_function_that_waits_for_its_turn_is_named() -> None:
+    measured = turns(waker=21, caller="locks.AbstractQueuedSynchronizer.acquire")
+    lend = native("shop.Store.lend", "[jit]")
+    measured = measured._replace(
+        activities=tuple(
+            one._replace(user=(*one.user, lend)) if one.user[0].name == "pthread_cond_wait" else one
+            for one in measured.activities
+        )
+    )
+    (finding,) = find(measured)
+    assert finding.text.endswith("(park), in shop.Store.lend")

@@ -157,3 +157,16 @@ def test_a_condition_of_a_worker_is_idle() -> None:
     ):
         (place,) = sum_places([wait(7, FUTEX, *native(*path))])
         assert (place.kind, place.use) == ("cond", IDLE), path
+
+
+def test_lines_of_a_function_are_one_place() -> None:
+    def at(line: int, caller: int, s: float) -> Activity:
+        frames = (py("crunch")._replace(line=line), py("serve")._replace(line=caller))
+        return Activity(7, 7, "python3", "cpu", "", s, (), frames)
+
+    (place,) = sum_places([at(12, 40, 1.0), at(14, 40, 3.0), at(12, 40, 0.5)])
+    assert place.path == ("crunch (shop.py)", "serve (shop.py:40)")
+    assert place.lines == ((14, 3.0), (12, 1.5))
+    (place,) = sum_places([at(12, 40, 1.0), at(12, 41, 1.0)])
+    assert place.path == ("crunch (shop.py:12)", "serve (shop.py)")
+    assert place.lines == ()

@@ -20,7 +20,7 @@ from purebpf.findings.facts import (
     WakerSum,
 )
 from purebpf.findings.find import find
-from tests.support.builders.facts import facts, native, own, running, waiting
+from tests.support.builders.facts import THREAD, facts, library, native, own, running, waiting
 
 SHOP = Process(7, 1, "shop", "/srv/shop")
 
@@ -311,3 +311,27 @@ def test_calls_of_futex_are_threads_that_wake_each_other() -> None:
     (text,) = (text for text in said(handing_over(7, 8, 9)) if "mostly futex" in text)
     assert "3 threads wait for each other and wake each other" in text
     assert "wake each other" not in "; ".join(said(handing_over(7)))
+
+
+def polling(*, in_between: bool) -> Facts:
+    """A worker that sleeps seldom, and threads of requests whose short sleeps have no stacks."""
+    handler = library("Handler.handle", "/v/lib/python3.11/site-packages/web/server.py")
+    naps = [waiting(7, tid, "clock_nanosleep", seconds=9.0, argument=1) for tid in range(20, 50)]
+    runs = [running(7, tid, own("await_answer", 8), handler, seconds=0.02) for tid in (20, 30)]
+    worker = waiting(7, 8, "clock_nanosleep", own("work", 3), *THREAD, argument=1)
+    sums = [
+        WaitSum(7, one.tid, "clock_nanosleep", 1, -1, 0, Endpoint(), 9.0, 3000, 0.01)
+        for one in naps
+    ]
+    slow = WaitSum(7, 8, "clock_nanosleep", 1, -1, 0, Endpoint(), 9.0, 200, 0.1)
+    return facts(
+        *(worker, *naps, *(runs if in_between else ())),
+        waits=(*sums, slow),
+        calls=(CallCount(7, "clock_nanosleep", 0, 90_200),),
+    )
+
+
+def test_timers_belong_to_the_threads_that_sleep_most() -> None:
+    (finding,) = (one for one in find(polling(in_between=True)) if one.kind == "timers")
+    assert finding.evidence[0].startswith("in await_answer (app.py:8)")
+    assert not any("work" in " ".join(one.evidence) for one in find(polling(in_between=True)))
