@@ -35,6 +35,8 @@ _MOST_AREAS = 2
 _MOST_PLACES = 5
 _WORTH = 0.02
 _NEAR = math.log(1.5)
+_FEW_CALLS, _REUSED = 32, 2.5
+"""Calls of mmap and brk that tell little; first uses of pages by growth, some of them again."""
 _FILE = "file mmap"
 _WIDTH = 80
 
@@ -134,7 +136,16 @@ def _choose(grown: int, pid: int, use: MemoryUse) -> _Source:
         abs(math.log(source.total / grown)) if source.total else math.inf for source in sources
     ]
     near = [source for source, far in zip(sources, distances, strict=True) if far <= _NEAR]
-    return near[0] if near else sources[distances.index(min(distances))]
+    chosen = near[0] if near else sources[distances.index(min(distances))]
+    pages = sources[1]
+    is_chance = chosen.shown == "grown" and _count(use.grown, pid) < _FEW_CALLS
+    return pages if is_chance and grown <= pages.total <= _REUSED * grown else chosen
+
+
+def _count(profile: Profile, pid: int) -> int:
+    """The calls of a process; a few say who came by when memory was used up, not who uses it."""
+    rows = (row for row in profile.rows() if row.labels.pid == pid)
+    return sum(row.marks.times for row in rows if row.labels.state != _FILE)
 
 
 def _by_path(profile: Profile, pid: int, unit: int) -> dict[tuple[str, ...], float]:

@@ -17,21 +17,21 @@ MB = 1_000_000
 ARENAS = "Python's arenas of objects, and large blocks of malloc (mmap)"
 
 
-def profile(unit: str, *weights: tuple[int, int, str]) -> Profile:
+def profile(unit: str, *weights: tuple[int, int, str], times: int = 1) -> Profile:
     """Rows of a process: PID, weight, and the function of its own script."""
     made = Profile("mem", unit=unit)
     for pid, weight, name in weights:
         frame = Frame(name, 0, "/srv/feed.py", Address(0), "python", "", line=9)
         top = Frame("<module>", 0, "/srv/feed.py", Address(0), "python", "", line=15)
-        made.add((frame, top), (), weight, Labels("python3", pid), marks=Marks(times=1))
+        made.add((frame, top), (), weight, Labels("python3", pid), marks=Marks(times=times))
     return made
 
 
-def use(unfreed: int = 0, faults: int = 0, grown: int = 0) -> MemoryUse:
+def use(unfreed: int = 0, faults: int = 0, grown: int = 0, calls: int = 1) -> MemoryUse:
     return MemoryUse(
         profile("bytes", (7, unfreed, "keep")) if unfreed else profile("bytes"),
         profile("bytes"),
-        profile("bytes", (7, grown, "map"), (8, 999 * MB, "stranger")),
+        profile("bytes", (7, grown, "map"), (8, 999 * MB, "stranger"), times=calls),
         profile("faults", (7, faults, "touch")) if faults else profile("faults"),
     )
 
@@ -56,8 +56,13 @@ def test_growth_comes_first_with_its_area_and_its_line() -> None:
         (use(unfreed=11 * MB, faults=2900, grown=12 * MB), "unfreed"),
         (use(unfreed=300_000, faults=2900, grown=12 * MB), "faults"),
         (use(unfreed=300_000, faults=900_000, grown=12 * MB), "grown"),
+        (use(unfreed=300_000, faults=4700, grown=12 * MB), "faults"),
+        (use(unfreed=300_000, faults=4700, grown=12 * MB, calls=100), "grown"),
     ],
-    ids=["exact", "pages", "pages that are given back and taken again"],
+    ids=[
+        *("exact", "pages", "pages that are given back and taken again"),
+        *("few calls and some pages twice", "many calls"),
+    ],
 )
 def test_the_count_that_explains_the_growth_is_chosen(memory: MemoryUse, shown: str) -> None:
     growth = Growth(7, "python3", 20 * MB, 32 * MB, {})
