@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from purebpf.cli.places import wrapped_place
-from purebpf.findings.facts import Activity, StackFrame
 from purebpf.findings.places import WORK, classify, sum_places
 from purebpf.findings.rings import find_ring
 from purebpf.results.model.json_values import json_object
 from purebpf.results.model.spelling import count_text
+from purebpf.tools.dump.activities import activity_of_thread
 from purebpf.tools.dump.goroutine_places import goroutine_places
 from purebpf.tools.dump.model import (
-    MONITOR,
     DumpedFrame,
     DumpedGoroutines,
     DumpedTask,
@@ -70,7 +69,7 @@ def _summary(dump: ProcessDump) -> Iterator[str]:
         yield f"deadlock: thread {steps}\n"
     if len(dump.threads) == 1:
         return
-    places = sum_places([_activity(dump.pid, thread) for thread in dump.threads])
+    places = sum_places([activity_of_thread(dump.pid, thread) for thread in dump.threads])
     places.sort(key=lambda location: (location.use != WORK, -location.threads))
     for location in places[:_MOST_PLACES]:
         yield from wrapped_place(location, "idle: " if location.use != WORK else "")
@@ -78,24 +77,9 @@ def _summary(dump: ProcessDump) -> Iterator[str]:
         yield f"  and {len(places) - _MOST_PLACES} more places\n"
 
 
-def _activity(pid: int, thread: DumpedThread) -> Activity:
-    frames = [frame for frame in thread.frames if frame.kind != "kernel"]
-    kernel = tuple(frame.name for frame in thread.frames if frame.kind == "kernel")
-    user = tuple(StackFrame(frame.name, frame.file, frame.line, frame.kind) for frame in frames)
-    if not kernel and thread.waits_for:  # kernel frames were left out, or could not be read
-        call = thread.waits_for.partition("(")[0]
-        is_lock = call == "futex" or call.startswith(MONITOR)
-        kernel = ("futex_wait" if is_lock else f"__x64_sys_{call}",)
-    kind = {"runs": "cpu", "ready": "queue"}.get(thread.state, "wait")
-    state = "gil" if thread.waits_for.startswith("the GIL") else "S"
-    if thread.waits_for.startswith(MONITOR):
-        state = "monitor"
-    return Activity(pid, thread.tid, thread.name, kind, state, 1.0, kernel, user, is_open=True)
-
-
 def _groups(threads: Sequence[DumpedThread]) -> list[list[DumpedThread]]:
     """Threads with equal stacks; those in the middle of work first."""
-    uses = classify([_activity(0, thread) for thread in threads])
+    uses = classify([activity_of_thread(0, thread) for thread in threads])
     groups: dict[DumpedThread, list[DumpedThread]] = {}
     idle = set[DumpedThread]()
     for thread, (_, use) in zip(threads, uses, strict=True):

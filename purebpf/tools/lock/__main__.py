@@ -70,6 +70,7 @@ def _run(options: LockOptions, view: EventView, details: LockView) -> int:
         else:
             others["others"] = lambda: session().others
             others["old_waits"] = lambda: session().old_waits
+            others["at_work"] = lambda: session().at_work
         slow = options.slower_ms is not None
         details_shown = {"every": every, "histogram": details.histogram, "most": details.most}
         return waits.text(rows, options.by, slow=slow, **details_shown, **others)

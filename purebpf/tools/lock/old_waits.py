@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from purebpf.findings.rings import find_ring
 from purebpf.measure.blocked_threads import blocked_threads
@@ -16,11 +16,17 @@ _MOST_HOLDERS, _MOST_NUMBERS = 5, 4
 
 
 class OldWait(NamedTuple):
-    """A thread that waits since before the run; `holder` has its lock, 0: not known."""
+    """A thread that waits since before the run.
+
+    Attributes:
+        holder: the thread that has its lock; 0: not known.
+        function: the innermost own function on its stack; "": not known.
+    """
 
     pid: int
     tid: int
     holder: int = 0
+    function: str = ""
 
 
 class OldWaits:
@@ -28,10 +34,14 @@ class OldWaits:
 
     Args:
         pids: the processes.
+        functions: returns the own functions of a process's threads, by thread ID.
     """
 
-    def __init__(self, pids: Iterable[int]) -> None:
+    def __init__(
+        self, pids: Iterable[int], functions: Callable[[int], Mapping[int, str]] = lambda _: {}
+    ) -> None:
         self._before = {pid: _switches(pid) for pid in pids}
+        self._functions = functions
 
     def now(self) -> list[OldWait]:
         """Return the threads, by process and thread ID."""
@@ -41,7 +51,8 @@ class OldWaits:
             blocked = {one.tid for one in blocked_threads((pid,)) if one.call.startswith("futex")}
             same = [tid for tid in sorted(blocked) if before.get(tid, -1) == after.get(tid)]
             owners = lock_owners(pid, after) if same else {}
-            waits += [OldWait(pid, tid, owners.get(tid, 0)) for tid in same]
+            names = self._functions(pid) if owners else {}
+            waits += [OldWait(pid, tid, owners.get(tid, 0), names.get(tid, "")) for tid in same]
         return waits
 
 
@@ -60,18 +71,22 @@ def describe_held(waits: Iterable[OldWait]) -> Iterator[str]:
     """Describe the waits with a known holder, a deadlock first. Nothing if there are none."""
     for pid, waiting in _by_process(waits).items():
         held = {wait.tid: wait.holder for wait in waiting if wait.holder}
+        where = {wait.tid: f" in {wait.function}" for wait in waiting if wait.function}
         ring = find_ring(held)
         if ring:
-            steps = ", ".join(f"{tid} waits for the lock of {held[tid]}" for tid in ring)
+            steps = ", ".join(
+                f"{tid}{where.get(tid, '')} waits for the lock of {held[tid]}" for tid in ring
+            )
             yield f"deadlock in process {pid}: thread {steps}"
-        behind: dict[int, list[int]] = {}
+        behind: dict[tuple[int, str], list[int]] = {}
         for tid, holder in held.items():
             if tid not in ring:
-                behind.setdefault(holder, []).append(tid)
+                behind.setdefault((holder, where.get(tid, "")), []).append(tid)
         asleep = {wait.tid for wait in waiting} - held.keys()
-        for holder, tids in list(behind.items())[:_MOST_HOLDERS]:
-            text = f"{_name_threads(tids)} for the lock of {holder} since before the run"
-            yield f"{text}; {holder} waits since then, too" if holder in asleep else text
+        for (holder, place), tids in list(behind.items())[:_MOST_HOLDERS]:
+            text = f"{_name_threads(tids)} for the lock of {holder} since before the run{place}"
+            too = f"; {holder} waits since then{where.get(holder, '')}, too"
+            yield f"{text}{too}" if holder in asleep else text
 
 
 def _name_threads(tids: Sequence[int]) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 from purebpf.cli.event_lines import clock, event_document
 from purebpf.cli.event_sums import SumCsv, SumJson, SumText
+from purebpf.cli.places import wrapped_place
+from purebpf.findings.places import TimePlace
 from purebpf.results import Loss
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
@@ -24,6 +26,7 @@ Others = Callable[[], Mapping[str, tuple[int, int]]]
 _NOTHING = 0.005
 """Of the CPU time of the machine: shorter waits explain nothing."""
 _WIDTH = 80
+_MOST_AT_WORK = 3
 _UNKNOWN_OWNER = "[unknown: spinlocks, readers and RT do not say]"
 
 
@@ -137,11 +140,13 @@ class UserText(SumText[UserWait, UserRow]):
         *,
         others: Others,
         old_waits: Callable[[], Sequence[OldWait]] = tuple,
+        at_work: Callable[[], Sequence[TimePlace]] = tuple,
         **details: Any,
     ) -> None:
         super().__init__(rows, by, **details)
         self._others = others
         self._old_waits = old_waits
+        self._at_work = at_work
         self._named_gil = False
 
     def event_lines(self, event: UserWait) -> Iterator[str]:
@@ -204,6 +209,7 @@ class UserText(SumText[UserWait, UserRow]):
             self.empty = "no waits ended or began"
         if self._rows():  # most of these threads are idle: the waits of the run stand first
             yield from super().end(loss)
+            yield from self._meanwhile()
             yield from counted
         else:
             yield from counted
@@ -213,6 +219,16 @@ class UserText(SumText[UserWait, UserRow]):
             parts = (f"{kind} {in_unit(total_ns)}" for kind, (_, total_ns) in others)
             names = ",".join(kind for kind, _ in others)
             yield f"not shown: {', '.join(parts)} (--type {names})\n"
+
+    def _meanwhile(self) -> Iterator[str]:
+        """The places of threads that do not wait for locks: the holder of one is among them."""
+        places = self._at_work()
+        if places:
+            yield "at the end of the run, not waiting for a lock:\n"
+        for place in places[:_MOST_AT_WORK]:
+            yield from wrapped_place(place)
+        if len(places) > _MOST_AT_WORK:
+            yield f"  and {len(places) - _MOST_AT_WORK} more threads\n"
 
 
 class UserJson(SumJson[UserWait, UserRow]):

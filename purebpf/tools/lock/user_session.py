@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Self
 
-from purebpf.errors import NotSupportedError
+from purebpf.errors import KernelError, NotSupportedError
+from purebpf.findings.places import WORK, TimePlace, classify, sum_places
 from purebpf.measure.event_session import Ending
 from purebpf.measure.stacks.session import UserStackSession
 from purebpf.measure.stop import HasFileno
+from purebpf.measure.targets import NoSuchTargetError
 from purebpf.observe.instruments.futex_tracer import FutexSum, FutexTracer, SlowWait, futex_request
 from purebpf.observe.instruments.stack_maps import max_depth
 from purebpf.observe.instruments.task_filter import TaskFilter
@@ -52,6 +55,8 @@ _LOSSES = {
 }
 
 
+_LOCKS, _SEVERAL = frozenset({"lock", "gil", "jvm-monitor"}), 2
+"""Kinds of places that are waits for locks; threads that wait for them at once: a convoy."""
 _COUNTS = ("waits", "total_ns", "timeouts", "woken", "wake_ns", "handed_on")
 
 
@@ -85,6 +90,8 @@ class UserLocks(UserStackSession[FutexTracer]):
         rows: once it is stopped, all waits added up, those that took most time first.
         others: by type, waits and nanoseconds of those that `options.types` leave out.
         old_waits: once it is stopped, threads of `options.pids` that waited all the time.
+        at_work: once it is stopped, the places at work of those processes in which threads wait for
+            locks then: who has a lock is in one of them.
 
     Raises, when it is entered: as `UserStackSession`, and
         NotSupportedError: this is not x86-64.
@@ -99,6 +106,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         self.rows: tuple[UserRow, ...] = ()
         self.others: dict[str, tuple[int, int]] = {}
         self.old_waits: tuple[OldWait, ...] = ()
+        self.at_work: tuple[TimePlace, ...] = ()
         self._old = OldWaits(())
 
     def __enter__(self) -> Self:
@@ -107,7 +115,7 @@ class UserLocks(UserStackSession[FutexTracer]):
                 "purebpf lock --userspace", f"it is for x86-64, and this CPU is {machine}"
             )
         super().__enter__()
-        self._old = OldWaits(self._options.pids)
+        self._old = OldWaits(self._options.pids, _functions_now)
         self._epoch_ns = time.time_ns() - host_clock.monotonic_ns()
         self._interval_at = time.monotonic()
         return self
@@ -175,6 +183,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         """
         with self._owned:
             self.old_waits = tuple(self._old.now())
+            self.at_work = tuple(chain.from_iterable(map(_at_work, self._options.pids)))
             self._tracer.stop()
             events: list[UserWait | Interval[UserRow]] = [*self._slow_waits()]
             self.rows = self._read()
@@ -326,6 +335,37 @@ class UserLocks(UserStackSession[FutexTracer]):
         }
         causes = [count_cause(name, counts[name], text) for name, text in _LOSSES.items()]
         return Loss(seen=stats["waits"], causes=tuple(causes))
+
+
+def _places_now(pid: int) -> dict[int, TimePlace]:
+    """Return the present places of the threads of a process, by thread ID; {} if it ended."""
+    from purebpf.tools.dump.activities import activity_of_thread  # of convoys and deadlocks only
+    from purebpf.tools.dump.session import dump
+
+    try:
+        threads = dump(pid).threads
+    except (KernelError, NotSupportedError, NoSuchTargetError):
+        return {}
+    activities = [activity_of_thread(pid, thread) for thread in threads]
+    uses = classify(activities)  # all together: who is inside of a lock is no idle thread
+    places = {}
+    for activity, (_, use) in zip(activities, uses, strict=True):
+        (place,) = sum_places([activity])
+        places[activity.tid] = place._replace(use=use)
+    return places
+
+
+def _at_work(pid: int) -> list[TimePlace]:
+    """Return the places at work, but not in a lock, if several threads wait for locks now."""
+    places = _places_now(pid).values()
+    waiting = sum(place.kind in _LOCKS and place.use == WORK for place in places)
+    working = [place for place in places if place.use == WORK and place.kind not in _LOCKS]
+    return working if waiting >= _SEVERAL else []
+
+
+def _functions_now(pid: int) -> dict[int, str]:
+    """Return the innermost own functions of the threads of a process, by thread ID."""
+    return {tid: place.path[0] for tid, place in _places_now(pid).items() if place.path}
 
 
 def _key(row: UserRow) -> tuple[object, ...]:

@@ -68,8 +68,10 @@ def deadlocked(tmp_path: Path) -> Iterator[tuple[int, list[int]]]:
 def test_waits_of_before_the_run_name_the_ring(deadlocked: tuple[int, list[int]]) -> None:
     pid, (first, second) = deadlocked
     text = run("lock", "--userspace", "-p", str(pid), "0.3").stdout
-    ring = f"thread {first} waits for the lock of {second}, {second} waits for the lock of {first}"
-    assert f"deadlock in process {pid}: {ring}\n" in text
+    assert (
+        f"deadlock in process {pid}: thread {first} in debit [bank] waits for the lock of {second},"
+        f" {second} in credit [bank] waits for the lock of {first}\n"
+    ) in text
     assert "2 threads wait in futex(2) since before the run" in text
 
 

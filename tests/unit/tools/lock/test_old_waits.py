@@ -20,6 +20,23 @@ def test_a_ring_is_a_deadlock_and_those_behind_it_are_named() -> None:
     )
 
 
+def test_functions_stand_with_their_threads() -> None:
+    waits = [
+        OldWait(5, 8, 9, "pay (bank.py:12)"),
+        OldWait(5, 9, 8, "close (bank.py:20)"),
+        OldWait(5, 10, 9, "serve (bank.py:30)"),
+        OldWait(5, 11, 9, "serve (bank.py:30)"),
+    ]
+    ring = (
+        "deadlock in process 5: thread 8 in pay (bank.py:12) waits for the lock of 9, "
+        "9 in close (bank.py:20) waits for the lock of 8"
+    )
+    assert list(describe_held(waits)) == [
+        ring,
+        "2 threads (10, 11) wait for the lock of 9 since before the run in serve (bank.py:30)",
+    ]
+
+
 def test_threads_behind_one_holder_are_one_line() -> None:
     waits = [OldWait(5, tid, 30) for tid in range(20, 26)]
     line = "6 threads (20, 21, 22, 23, ...) wait for the lock of 30 since before the run"
