@@ -36,6 +36,7 @@ go golang-go
 javac default-jdk-headless
 php php-cli
 php-fpm8.2 php-fpm
+ruby ruby
 luajit luajit
 musl-gcc musl-tools
 qemu-aarch64 qemu-user

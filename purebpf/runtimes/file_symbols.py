@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import ElfImage, Section
 
-__all__ = ["find_symbols"]
+__all__ = ["find_symbols", "name_places"]
 
 _SYMBOL = struct.Struct("<IBBHQQ")
 _MOST_SYMBOLS = 1 << 20
@@ -43,6 +43,22 @@ def find_symbols(
         if section:
             symbols.append((wanted[name], address, size))
     return symbols
+
+
+def name_places(names: Iterable[bytes]) -> Callable[[bytes], dict[int, bytes]]:
+    """Return what chooses these names for `find_symbols`."""
+    wanted = tuple(names)
+
+    def choose(strings: bytes) -> dict[int, bytes]:
+        places = {}
+        for name in wanted:
+            at = strings.find(name + b"\0")
+            while at >= 0:  # it may be the end of a longer one
+                places[at] = name
+                at = strings.find(name + b"\0", at + 1)
+        return places
+
+    return choose
 
 
 def _places(raw: bytes, wanted: dict[int, bytes]) -> Iterator[int]:

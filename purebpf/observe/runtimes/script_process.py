@@ -20,9 +20,10 @@ __all__ = ["ScriptProcess"]
 
 
 class ScriptProcess(Closing):
-    """A process with an interpreter whose first thread runs scripts, such as PHP's.
+    """A process with an interpreter of scripts: PHP's, whose first thread runs them, or Ruby's.
 
     Attributes:
+        language: its name, "PHP" or "Ruby".
         version: (8, 2).
         is_free_threaded: False: it has no GIL to be without.
         loop: the addresses of the function that runs scripts.
@@ -30,6 +31,7 @@ class ScriptProcess(Closing):
         lines: how the words of its frames give their lines.
     """
 
+    language: str
     version: tuple[int, int]
     is_free_threaded = False
     loop: tuple[CodeRange, ...]
@@ -77,6 +79,20 @@ class ScriptProcess(Closing):
         """
         raise NotImplementedError
 
-    def frames(self, most_reads: int = MOST_READS, most: int = MAX_FRAMES) -> InterpretedStack:
-        """Return the frames of its first thread, which runs scripts, as they are now."""
+    def frames(
+        self,
+        pointer: int,
+        *,
+        is_first: bool,
+        most_reads: int = MOST_READS,
+        most: int = MAX_FRAMES,
+    ) -> InterpretedStack | None:
+        """Return the frames of a thread as they are now; None: the interpreter does not know it.
+
+        Args:
+            pointer: the thread pointer.
+            is_first: whether it is the first thread of the process.
+            most_reads: pieces of pages that are read.
+            most: frames.
+        """
         raise NotImplementedError

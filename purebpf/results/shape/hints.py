@@ -189,7 +189,10 @@ _SCRIPTS = {
     ),
     "ruby": (
         "Ruby",
-        "those that YJIT compiles have names with `ruby --yjit --yjit-perf` (Ruby 3.3 and later)",
+        (
+            "`purebpf dump PID` reads those of 3.0 to 3.4 on x86-64; those that YJIT compiles have "
+            "names with `ruby --yjit --yjit-perf` (Ruby 3.3 and later)"
+        ),
     ),
 }
 """Names of engines, and what names their functions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from purebpf.late_pattern import compile_later
-from purebpf.runtimes.file_symbols import find_symbols
+from purebpf.runtimes.file_symbols import find_symbols, name_places
 from purebpf.runtimes.loop_code import CodeRange
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.tuples import NamedTuple
@@ -11,6 +11,7 @@ from purebpf.tuples import NamedTuple
 __all__ = ["PhpFile", "read_php_file"]
 
 _GLOBALS, _LOOP, _GENERATORS = b"executor_globals", b"execute_ex", b"zend_ce_generator"
+_NAMES = name_places((_GLOBALS, _LOOP, _GENERATORS))
 _MOST_CONSTANTS = 1 << 26
 _BUILD = compile_later(rb"\0API([0-9]{9}),(N?TS)(,debug)?\0")
 
@@ -51,7 +52,7 @@ def read_php_file(image: ElfImage) -> PhpFile | None:
     built = _BUILD.search(image.contents(constants))
     if built is None:
         return None
-    symbols = find_symbols(image, image.section(".dynsym"), _names)
+    symbols = find_symbols(image, image.section(".dynsym"), _NAMES)
     found = {name: (address, size) for name, address, size in symbols}
     executor, generators = (found.get(name, (0, 0))[0] for name in (_GLOBALS, _GENERATORS))
     start, size = found.get(_LOOP, (0, 0))
@@ -63,14 +64,3 @@ def read_php_file(image: ElfImage) -> PhpFile | None:
         generators,
         (CodeRange(start, start + size),) if size else (),
     )
-
-
-def _names(strings: bytes) -> dict[int, bytes]:
-    """Return the places of the wanted names in a string table."""
-    names = {}
-    for name in (_GLOBALS, _LOOP, _GENERATORS):
-        at = strings.find(name + b"\0")
-        while at >= 0:  # it may be the end of a longer one
-            names[at] = name
-            at = strings.find(name + b"\0", at + 1)
-    return names

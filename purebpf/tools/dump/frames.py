@@ -1,4 +1,4 @@
-"""The frames of one thread, named: kernel, native, Python, PHP, Java and JavaScript."""
+"""The frames of one thread, named: kernel, native, Python, PHP, Ruby, Java and JavaScript."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from purebpf.runtimes.merge import Fit, Home, merge
 from purebpf.runtimes.v8.javascript_frame import JavaScriptFrame
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.proc_maps import parse_maps
+from purebpf.symbols.runtimes import script_engine
 from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import host_clock, proc
 from purebpf.tools.dump.model import DumpedFrame
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from purebpf.files.held_files import HeldFiles
-    from purebpf.observe.runtimes.php.php_process import PhpProcess
+    from purebpf.observe.runtimes.script_process import ScriptProcess
 
 __all__ = ["FrameNames", "GeneratedStack", "Walk", "kernel_frames"]
 
@@ -73,7 +74,7 @@ class FrameNames(Closing):
 
     Args:
         pid: the process.
-        python: its interpreter of Python, or of PHP; None: it has none.
+        python: its interpreter of Python, PHP or Ruby; None: it has none.
         library: an address in the file of its JVM, or of V8; 0: it has neither.
         native: whether to keep the frames of the interpreter itself, of the JVM, or of node.
     """
@@ -81,14 +82,16 @@ class FrameNames(Closing):
     def __init__(
         self,
         pid: int,
-        python: PythonProcess | PhpProcess | None,
+        python: PythonProcess | ScriptProcess | None,
         library: int,
         *,
         native: bool,
     ) -> None:
         self._pid = pid
         self._python = python
-        self._kind = "python" if isinstance(python, PythonProcess) else "php"
+        self._language = "Python"
+        if python is not None and not isinstance(python, PythonProcess):
+            self._language = python.language
         self._library = library
         self._native = native
         self._symbolizer = Symbolizer()
@@ -153,10 +156,16 @@ class FrameNames(Closing):
         is_whole = not problems
         homes = self._homes(addresses, has_loop=any(is_loop))
         merged = merge(addresses, is_loop, python_frames, is_whole=is_whole, homes=homes)
-        if merged.fit is not Fit.EXACT:
-            kind = "Python" if self._kind == "python" else "PHP"
+        generated = self._first_generated(addresses)
+        if generated is not None and merged.fit is not Fit.EXACT:
+            # native callers of code that an interpreter compiled are not known
+            addresses, homes = addresses[:generated], homes[:generated]
+            merged = merge(addresses, is_loop[:generated], python_frames)
+        elif merged.fit is not Fit.EXACT:
+            language = self._language
             problems.append(
-                f"{self._kind}_merge: the native and the {kind} frames do not fit together"
+                f"{language.lower()}_merge: the native and the {language} frames do not fit "
+                "together"
             )
         wanted = addresses
         if merged.is_compiled and not self._native:
@@ -173,6 +182,17 @@ class FrameNames(Closing):
         ]
         homes[-1:] = [Home.NONE] * len(homes[-1:])  # a thread's first function
         return homes
+
+    def _first_generated(self, addresses: list[int]) -> int | None:
+        """Return the number of the innermost frame of code that PHP or Ruby compiled."""
+        space = self._stacks.space(self._pid)
+        if isinstance(self._python, PythonProcess) or self._python is None or space is None:
+            return None
+        for at, address in enumerate(addresses):
+            mapping = space.find(address - (at > 0))
+            if mapping is not None and mapping.file is None:
+                return at
+        return None
 
     @cached_property
     def _program(self) -> int:
@@ -234,7 +254,7 @@ class FrameNames(Closing):
 
     def _answer(self, frame: Answer | InterpretedFrame | NamedFrame) -> DumpedFrame:
         if isinstance(frame, InterpretedFrame):
-            return DumpedFrame(self._kind, frame.name, frame.file, frame.line)
+            return DumpedFrame(self._language.lower(), frame.name, frame.file, frame.line)
         if isinstance(frame, JavaFrame | JavaScriptFrame):
             kind = "java" if isinstance(frame, JavaFrame) else "javascript"
             kind = kind if _is_function(frame) else "user"
@@ -255,8 +275,17 @@ class FrameNames(Closing):
         return self._is_beside(address, self._library)
 
     def _is_interpreter(self, address: int) -> bool:
-        """Return True if code is in the file of the interpreter."""
-        return self._is_beside(address, self._interpreter)
+        """Return True if code is in the file of the interpreter, or in a program that only starts
+        that.
+        """
+        if self._is_beside(address, self._interpreter):
+            return True
+        return self._is_engine and self._is_beside(address, self._program)
+
+    @cached_property
+    def _is_engine(self) -> bool:
+        """True if the program is that of PHP or Ruby."""
+        return bool(script_engine(program_path(self._pid)))
 
     @property
     def _interpreter(self) -> int:

@@ -21,10 +21,10 @@ class DumpedFrame(NamedTuple):
     """A call.
 
     Attributes:
-        kind: "python", "php", "java", "javascript", "user" or "kernel".
+        kind: "python", "php", "ruby", "java", "javascript", "user" or "kernel".
         name: of the function; of an address without a name, the address.
         file: of the source for Python, Java ("Native Method" for a method without one),
-            JavaScript and PHP ("built-in" for V8's and PHP's own functions), or else the module.
+            JavaScript, PHP and Ruby ("built-in" for their own functions), or else the module.
         line: 0 where it is not known.
     """
 
@@ -111,6 +111,7 @@ class ProcessDump(NamedTuple):
         v8: the version of its V8, "13.6"; "" for none.
         goroutines: those that wait; () of a program that is not Go's, or has no symbols.
         php: the version of its PHP, "8.2"; "" for none.
+        ruby: the version of its Ruby, "3.1"; "" for none.
     """
 
     pid: int
@@ -125,3 +126,4 @@ class ProcessDump(NamedTuple):
     v8: str = ""
     goroutines: tuple[DumpedGoroutines, ...] = ()
     php: str = ""
+    ruby: str = ""

@@ -38,6 +38,8 @@ def lines(dump: ProcessDump, *, verbose: bool = False) -> Iterator[str]:
         yield f"V8 {dump.v8}\n"
     if dump.php:
         yield f"PHP {dump.php}\n"
+    if dump.ruby:
+        yield f"Ruby {dump.ruby}\n"
     for note in dump.notes:
         yield f"note: {_printable(note)}\n"
     yield from _summary(dump)
@@ -143,7 +145,7 @@ def _frames(of: DumpedThread | DumpedTask | DumpedGoroutines) -> Iterator[str]:
 def _frame(frame: DumpedFrame) -> str:
     if frame.kind == "kernel":
         return f"{frame.name} [{frame.file}]"
-    if frame.kind in ("python", "php", "java", "javascript"):
+    if frame.kind in ("python", "php", "ruby", "java", "javascript"):
         location = f"{frame.file}:{frame.line}" if frame.line else frame.file
         return f"{frame.name} ({location})" if location else frame.name
     module = frame.file.rpartition("/")[2] or "unknown"

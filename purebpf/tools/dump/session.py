@@ -27,6 +27,7 @@ from purebpf.observe.runtimes.cpython.python_process import (
 )
 from purebpf.observe.runtimes.hotspot.libjvm import find_library
 from purebpf.observe.runtimes.php.php_mapping import find_php_file
+from purebpf.observe.runtimes.ruby.ruby_mapping import find_ruby_file
 from purebpf.observe.runtimes.v8.node_file import find_node
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
@@ -41,7 +42,7 @@ from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading
-    from purebpf.observe.runtimes.php.php_process import PhpProcess
+    from purebpf.observe.runtimes.script_process import ScriptProcess
     from purebpf.observe.runtimes.v8.v8_process import V8Process, V8Reading
     from purebpf.runtimes.hotspot.monitors import WantedMonitor
 
@@ -69,7 +70,7 @@ class _Copy:
     Attributes:
         now: as the kernel had it before.
         stack: the bytes at its stack pointer; b"" of one that ran.
-        python: its Python or PHP frames; None: it has none.
+        python: its Python, PHP or Ruby frames; None: it has none.
         generated: its frames, generated code among them; None: its process runs neither a JVM nor
             V8.
         monitor: the monitor of a Java object that it waits to enter; None: it waits for none.
@@ -157,13 +158,13 @@ def dump(
         runtime = java or v8
         if runtime is not None:
             open_now.enter_context(runtime)
-        php = _find_php(pid, notes) if python is None and runtime is None else None
-        if php is not None:
-            open_now.enter_context(php)
+        script = _find_script(pid, notes) if python is None and runtime is None else None
+        if script is not None:
+            open_now.enter_context(script)
         library = runtime.library if runtime is not None else 0
-        names = open_now.enter_context(FrameNames(pid, python or php, library, native=native))
+        names = open_now.enter_context(FrameNames(pid, python or script, library, native=native))
         threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
-        source = _Source(python, php, runtime, names)
+        source = _Source(python, script, runtime, names)
         copies, state = _read(pid, source, threads, notes, kernel=kernel)
         notes += _interpreters(state.numbers)
         dumped_tasks = None
@@ -193,7 +194,8 @@ def dump(
         java.release if java else "",
         v8.version if v8 else "",
         goroutines,
-        ".".join(map(str, php.version)) if php else "",
+        _version(script, "PHP"),
+        _version(script, "Ruby"),
     )
 
 
@@ -235,16 +237,26 @@ def _find_v8(pid: int, notes: list[str]) -> V8Process | None:
         return None
 
 
-def _find_php(pid: int, notes: list[str]) -> PhpProcess | None:
-    if find_php_file(pid) is None:
-        return None
-    from purebpf.observe.runtimes.php.php_process import find_php  # which few processes need
-
+def _find_script(pid: int, notes: list[str]) -> ScriptProcess | None:
+    """Return the PHP or the Ruby of a process: few processes need the modules of either."""
     try:
-        return find_php(pid)
+        if find_php_file(pid) is not None:
+            from purebpf.observe.runtimes.php.php_process import find_php
+
+            return find_php(pid)
+        if find_ruby_file(pid) is not None:
+            from purebpf.observe.runtimes.ruby.ruby_process import find_ruby
+
+            return find_ruby(pid)
     except NotSupportedError as error:
         notes.append(f"native frames only: {error}")
-        return None
+    return None
+
+
+def _version(script: ScriptProcess | None, language: str) -> str:
+    """Return the version of a language that a process runs; "" if it runs another one, or none."""
+    is_run = script is not None and script.language == language
+    return ".".join(map(str, script.version)) if script is not None and is_run else ""
 
 
 def _wanted_monitors(pid: int) -> dict[int, WantedMonitor]:
@@ -294,7 +306,7 @@ class _Source(NamedTuple):
     """The runtimes of a process, and the walker of its native stacks."""
 
     python: PythonProcess | None
-    php: PhpProcess | None
+    script: ScriptProcess | None
     runtime: JavaProcess | V8Process | None
     names: FrameNames
 
@@ -360,8 +372,11 @@ def _copy(
             frames, interpreter = None, -1
             if python and reading and thread.pthread in state.threads:
                 frames, interpreter = _join(python, reading, state.threads[thread.pthread])
-            elif source.php and tid == pid:  # its engine knows no other thread
-                frames = source.php.frames(_MOST_READS)
+            elif source.script:
+                is_first = tid == pid
+                frames = source.script.frames(
+                    thread.pthread, is_first=is_first, most_reads=_MOST_READS
+                )
             in_kernel = kernel_frames(pid, tid) if kernel and thread.is_asleep else ()
             copy = _Copy(thread, stack, frames, in_kernel, interpreter)
             if runtime is not None and stack and frames is None:
@@ -371,7 +386,7 @@ def _copy(
             if copied is not None and frames is not None and not thread.is_asleep:
                 copy.is_still = copied.python == frames  # twice the same: it was read whole
             copies[tid] = copy
-        engines = [each for each in (python, source.php) if each is not None]
+        engines = [each for each in (python, source.script) if each is not None]
         is_stuck = memory.is_stuck or any(engine.is_stuck for engine in engines)
     return state, is_stuck
 

@@ -160,7 +160,7 @@ class PythonTables(Closing):
                 version = python_state.version if python_state else (0, 0)
                 self.names.take(number, code, version, frames)
 
-    def read_sleeping(self, tgid: int, pointers: Container[int], first: int = 0) -> SleepingPython:
+    def read_sleeping(self, tgid: int, pointers: Collection[int], first: int = 0) -> SleepingPython:
         """Return the words of sleeping threads, by their thread pointers; only for published
         processes.
 
@@ -169,7 +169,7 @@ class PythonTables(Closing):
         Args:
             tgid: the process.
             pointers: of the threads.
-            first: of the process's first thread, which runs PHP; 0: it is not one of them.
+            first: of the process's first thread; 0: it is not one of them.
         """
         python_state = self.interpreters.of(tgid)
         words: dict[int, tuple[int, ...]] = {}
@@ -179,12 +179,13 @@ class PythonTables(Closing):
         try:
             with self._budget.on_behalf(run="", user=proc.owner(tgid), process=tgid):
                 if isinstance(python_state.process, ScriptProcess):
-                    stack = python_state.process.frames(most=_MOST_FRAMES)
-                    frames = stack.frames if self.names.lines else map(_without_line, stack.frames)
-                    if first in pointers:
-                        words[first] = tuple(
-                            self.names.word(frame, python_state.version) for frame in frames
-                        )
+                    process, version = python_state.process, python_state.version
+                    for at in pointers:
+                        stack = process.frames(at, is_first=at == first, most=_MOST_FRAMES)
+                        if stack is not None:
+                            lined = self.names.lines
+                            frames = stack.frames if lined else map(_without_line, stack.frames)
+                            words[at] = tuple(self.names.word(each, version) for each in frames)
                     return SleepingPython(words, gils)
                 assert python_state.slot is not None
                 reading = python_state.process.look(lines=self.names.lines)

@@ -48,6 +48,7 @@ class PhpProcess(ScriptProcess):
         state: where its frames begin.
     """
 
+    language = "PHP"
     lines = PHP_LINES
 
     def __init__(
@@ -97,8 +98,18 @@ class PhpProcess(ScriptProcess):
         memory = Memory(self._memory.read)
         return describe_php(self.layout, memory, PhpTexts(raw, *lengths), strings)
 
-    def frames(self, most_reads: int = MOST_READS, most: int = MAX_FRAMES) -> InterpretedStack:
-        """Return the frames of its first thread, which runs scripts, as they are now."""
+    def frames(
+        self,
+        pointer: int,
+        *,
+        is_first: bool,
+        most_reads: int = MOST_READS,
+        most: int = MAX_FRAMES,
+    ) -> InterpretedStack | None:
+        """Return the frames of the first thread, which runs scripts, as they are now."""
+        del pointer
+        if not is_first:
+            return None
         memory = CachedMemory(self._memory.read, most_reads)
         functions = PhpFunctions(self.layout, memory)
         return read_php_frames(self.layout, memory, functions, self.state, most)
