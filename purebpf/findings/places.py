@@ -31,6 +31,7 @@ _HOME_SHARE = 0.02
 """Of the time of a thread: shorter waits are no home."""
 _TOLD_BY_KERNEL = frozenset({"cpu", "queue", "gil", "fsync", "disk", "pipe-write", "memory-limit"})
 """Kinds that are known without a user stack."""
+_NEARLY_ALL = 0.95
 _OF_RESOLVERS = frozenset({"poll", "sock-read", "epoll"})
 _SYSTEM_LIBRARIES = ("/libc.so", "/libc-", "/libpthread", "/ld-linux", "[vdso]")
 
@@ -93,7 +94,7 @@ def _place(key: tuple[str, str, str, tuple[str, ...]], parts: Sequence[_Part]) -
     process, kind, use, path = key
     alike = [part.activity for part in parts]
     seconds = [_lines_at(parts, at) for at in range(len(path))]
-    several = seconds[0] if seconds and len(seconds[0]) > 1 else ()
+    several = seconds[0] if seconds and not _is_one(seconds[0]) else ()
     return TimePlace(
         process,
         tuple(sorted({one.pid for one in alike})),
@@ -117,8 +118,8 @@ def _lines_at(parts: Sequence[_Part], at: int) -> list[tuple[int, float]]:
 
 
 def _with_line(name: str, lines: Sequence[tuple[int, float]]) -> str:
-    """`pause (shop.py:12)`, if all the time is spent in one line."""
-    if len(lines) > 1 or not lines[0][0] or not name.endswith(")"):
+    """`pause (shop.py:12)`, if nearly all the time is spent in one line."""
+    if not _is_one(lines) or not lines[0][0] or not name.endswith(")"):
         return name
     return f"{name[:-1]}:{lines[0][0]})"
 
@@ -215,6 +216,11 @@ def programs_of(activities: Iterable[Activity]) -> dict[int, Program]:
         )
         for activity in activities
     }
+
+
+def _is_one(lines: Sequence[tuple[int, float]]) -> bool:
+    """Return True if one line has nearly all the time."""
+    return lines[0][1] > _NEARLY_ALL * sum(seconds for _, seconds in lines) or len(lines) == 1
 
 
 def _path(program: Program, user: Sequence[StackFrame]) -> tuple[tuple[str, int], ...]:

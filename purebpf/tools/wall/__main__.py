@@ -31,22 +31,24 @@ def _run(options: WallOptions, view: ResultOptions) -> int:
     from purebpf.cli import run as results
     from purebpf.cli.destination import head
     from purebpf.measure.cpu_limits import CpuLimitWatch
+    from purebpf.measure.neighbours import NeighbourWatch
     from purebpf.tools.wall.session import Wall
 
     heading = head(title(options), view, details=view.delimited or view.offsets)
     if options.python and any(destination.format == "text" for destination in view.to):
         options = options._replace(python_lines=True)
-    limits = CpuLimitWatch(options.pids)
+    limits, neighbours = CpuLimitWatch(options.pids), NeighbourWatch(options.pids)
     with results.measure(
         *(partial(Wall, options), options.command, heading, view), duration_s=options.duration_s
     ) as run:
         result = run.result
+        notes = limits.sentences() or neighbours.sentences()
         profile = run.add_lines(result.profile)
         status = run.end()
         from purebpf.cli.places import brief  # not before everything is measured
         from purebpf.tools.wall.render import render
 
-        run.write(partial(render, profile, result.threads, view, notes=limits.sentences()))
+        run.write(partial(render, profile, result.threads, view, notes=notes))
         run.say_what_was_written(profile, brief)
         _explain(profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status
