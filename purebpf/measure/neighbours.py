@@ -1,8 +1,9 @@
-"""Processes that use the CPUs for which others wait: `schedstat` and `stat` of /proc."""
+"""Processes that use the CPUs for which others wait: `schedstat` and `stat` of /proc, and PSI."""
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -12,21 +13,29 @@ from purebpf.results.model.spelling import printable
 from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Neighbour", "NeighbourWatch", "describe_neighbours"]
+__all__ = ["Neighbour", "NeighbourWatch", "PressureWatch", "describe_neighbours"]
 
 _QUEUED, _OF_OWN = 0.1, 0.5
 """Threads that wait for a CPU, in the mean, and by the CPUs that they use: fewer are no news."""
 _HOG, _HOG_OF_FEW = 0.3, 0.15
 """CPUs of a process that is worth its name; of one that shares a part of the CPUs with them."""
 _NAMED = 2
+_PRESSED = 0.5
+"""The part of the time in which threads wait for a CPU that is worth a line."""
+_SOME = re.compile(r"some .*total=(\d+)")
 
 
 class Neighbour(NamedTuple):
-    """A process, and the CPUs that it used."""
+    """A process, and the CPUs that it used.
+
+    Attributes:
+        is_inside: it may use no other CPUs than those who wait.
+    """
 
     pid: int
     comm: str
     cpus: float
+    is_inside: bool = True
 
 
 class NeighbourWatch:
@@ -56,12 +65,31 @@ class NeighbourWatch:
             return []
         allowed = set[int]().union(*map(_allowed, self._pids))
         neighbours = [
-            Neighbour(pid, proc.comm(pid) or "?", cpus)
+            Neighbour(pid, proc.comm(pid) or "?", cpus, not _allowed(pid) - allowed)
             for pid, cpus in used.items()
             if cpus >= _HOG_OF_FEW and pid not in self._pids | {os.getpid()}
+            if _allowed(pid) & allowed
         ]
-        near = [one for one in neighbours if _allowed(one.pid) & allowed]
-        return describe_neighbours(queued, near, len(allowed))
+        return describe_neighbours(queued, neighbours, len(allowed))
+
+
+class PressureWatch:
+    """Reads the pressure on the CPUs of the machine (Linux 4.20, where PSI is on), as
+    `NeighbourWatch`.
+    """
+
+    def __init__(self) -> None:
+        self._began_s = time.monotonic()
+        self._waited_us = _waited_us()
+
+    def sentences(self) -> list[str]:
+        """Return a sentence if threads waited for a CPU most of the time."""
+        elapsed_s = max(0.001, time.monotonic() - self._began_s)
+        share = (_waited_us() - self._waited_us) / 1e6 / elapsed_s
+        if share < _PRESSED:
+            return []
+        part = f"{100 * min(1.0, share):.0f} %"
+        return [f"run queue: threads waited for a CPU in {part} of the time (purebpf runqlat)"]
 
 
 def describe_neighbours(queued: float, neighbours: Iterable[Neighbour], cpus: int) -> list[str]:
@@ -75,14 +103,15 @@ def describe_neighbours(queued: float, neighbours: Iterable[Neighbour], cpus: in
     is_few = cpus < (os.cpu_count() or 1)
     least = _HOG_OF_FEW if is_few else _HOG
     hogs = sorted((one for one in neighbours if one.cpus >= least), key=lambda one: -one.cpus)
+    hogs = [one for one in hogs if one.is_inside] or hogs
     if queued < _QUEUED or not hogs:
         return []
     names = " and ".join(
         f"{printable(one.comm)} ({one.pid}) {one.cpus:.2f}" for one in hogs[:_NAMED]
     )
     where = f"the {cpus} CPUs" if cpus > 1 else "the one CPU"
-    text = f"run queue: {queued:.1f} threads wait for a CPU in the mean; of {where} that they may "
-    return [f"{text}use, {names}"]
+    where = f"of {where} that they may use" if hogs[0].is_inside else "of all CPUs"
+    return [f"run queue: {queued:.1f} threads wait for a CPU in the mean; {where}, {names}"]
 
 
 def _queued_ns(pid: int) -> int:
@@ -110,3 +139,9 @@ def _allowed(pid: int) -> set[int]:
     with suppress(OSError):
         return os.sched_getaffinity(pid)
     return set()
+
+
+def _waited_us() -> int:
+    """Return for how long a thread or more have waited for a CPU; 0 without PSI."""
+    match = _SOME.search(read_text("/proc/pressure/cpu"))
+    return int(match[1]) if match else 0

@@ -269,10 +269,13 @@ def _allocates(frame: StackFrame) -> bool:
 
 
 def _is_batch(evidence: Evidence, process: Process) -> bool:
-    """Return True for a program that only computes, and for nobody who waits: it reads its data."""
+    """Return True for a program that only computes, and for nobody who waits: it reads its data.
+
+    One that has ended by now has grown as much as it needed: a compiler.
+    """
     times = (one for one in evidence.facts.threads if one.pid == process.pid)
     wanted_s = max((one.cpu_s + one.queued_s for one in times), default=0.0)
-    is_computing = wanted_s > _COMPUTES * evidence.elapsed_s
+    is_computing = process.is_gone or wanted_s > _COMPUTES * evidence.elapsed_s
     return is_computing and not evidence.connections.is_service((process.pid,))
 
 

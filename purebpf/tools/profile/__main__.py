@@ -30,9 +30,12 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: ProfileOptions, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
+    from purebpf.measure.headline import name_target
+    from purebpf.measure.neighbours import NeighbourWatch, PressureWatch
     from purebpf.tools.profile.session import Profiler
 
     options = _adapt(options, view)
+    queues = PressureWatch() if not name_target(options) else NeighbourWatch(options.pids)
     make = partial(Profiler, options)
     with results.measure(
         *(make, options.command, title(options), view),
@@ -40,11 +43,12 @@ def _run(options: ProfileOptions, view: ResultOptions) -> int:
         duration_s=options.duration_s,
     ) as run:
         profile = run.add_lines(run.result)
+        notes = queues.sentences()
         status = run.end()
         from purebpf.results.formats.answer import cpus_of_sample, functions
         from purebpf.tools.profile.render import render  # not before everything is measured
 
-        run.write(partial(render, profile, view))
+        run.write(partial(render, profile, view, notes=notes))
         run.say_what_was_written(profile, partial(functions, cpus=cpus_of_sample(profile)))
         _explain(options, profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from purebpf.results.model.spelling import count_text
+from purebpf.results.model.width import fold
 
 if TYPE_CHECKING:
     from purebpf.cli.destination import ResultOptions
@@ -14,13 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["render", "sample_lines"]
 
-_FEW = 50
+_FEW, _WIDTH = 50, 80
 _IDLE_SHARE = 0.05
 """Of the CPUs: a machine that runs less, with few samples, is idle."""
 
 
-def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[str | bytes]:
-    """The pieces of one output, without the title."""
+def render(
+    profile: Profile, view: ResultOptions, format_name: str, *, notes: Iterable[str] = ()
+) -> Iterable[str | bytes]:
+    """The pieces of one output, without the title; `notes` are lines above the table of a text."""
     from purebpf.cli.destination import wants_answer
 
     wants_addresses = view.delimited or view.addresses
@@ -39,7 +42,8 @@ def render(profile: Profile, view: ResultOptions, format_name: str) -> Iterable[
             everything=view.all_stacks,
             whole_names=view.verbose,
         )
-        return chain(describe_own(profile), pieces)
+        above = (f"{fold(note, _WIDTH)}\n\n" for note in notes)
+        return chain(above, describe_own(profile), pieces)
     from purebpf.results.formats import writer  # not before everything is measured
 
     style = writer.Style(view.delimited, view.annotations, view.addresses)

@@ -11,11 +11,12 @@ from purebpf.results import Profile
 from purebpf.results.formats import json, writer
 from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
+from purebpf.results.model.width import fold
 from purebpf.tools.wall.threads import Thread
 
 __all__ = ["render"]
 
-_THREADS = 12
+_THREADS, _WIDTH = 12, 80
 
 
 def render(
@@ -36,7 +37,7 @@ def render(
         most = options.top or (len(threads) if options.all_stacks else _THREADS)
         rest = len(threads) - len(threads[:most])
         more = [f"{'':42}and {rest} more (all: --all)\n"] if rest and not options.top else []
-        above = [f"{note}\n\n" for note in notes]
+        above = [f"{fold(note, _WIDTH)}\n\n" for note in notes]
         return chain(above, text, _table(threads[:most]), more, ["\n"])
     style = writer.Style(options.delimited, offsets=options.offsets, by_thread=True)
     pieces = writer.write(profile, format_name, style)

@@ -478,6 +478,10 @@ def growing(cpu_s: float, queued_s: float) -> Facts:
 def test_memory_of_a_batch_job_grows_and_is_no_leak() -> None:
     assert "grows by" in said(find(growing(1.0, 0.5)), "growth")
     assert said(find(growing(6.0, 3.5)), "growth") == ""
+    measured = growing(1.0, 0.5)
+    (process,) = measured.processes
+    ended = measured._replace(processes=(process._replace(is_gone=True),))
+    assert said(find(ended), "growth") == ""
 
 
 def test_a_neighbour_on_the_same_cpu_is_named_however_busy_the_others_are() -> None:

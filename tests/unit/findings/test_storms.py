@@ -316,12 +316,16 @@ def test_calls_of_futex_are_threads_that_wake_each_other() -> None:
 def polling(*, in_between: bool) -> Facts:
     """A worker that sleeps seldom, and threads of requests whose short sleeps have no stacks."""
     handler = library("Handler.handle", "/v/lib/python3.11/site-packages/web/server.py")
-    naps = [waiting(7, tid, "clock_nanosleep", seconds=9.0, argument=1) for tid in range(20, 50)]
+    naps = [
+        waiting(7, tid, call, seconds=seconds, argument=1)
+        for tid in range(20, 50)
+        for call, seconds in (("clock_nanosleep", 9.0), ("recvfrom", 0.5))
+    ]
     runs = [running(7, tid, own("await_answer", 8), handler, seconds=0.02) for tid in (20, 30)]
     worker = waiting(7, 8, "clock_nanosleep", own("work", 3), *THREAD, argument=1)
     sums = [
-        WaitSum(7, one.tid, "clock_nanosleep", 1, -1, 0, Endpoint(), 9.0, 3000, 0.01)
-        for one in naps
+        WaitSum(7, tid, "clock_nanosleep", 1, -1, 0, Endpoint(), 9.0, 3000, 0.01)
+        for tid in range(20, 50)
     ]
     slow = WaitSum(7, 8, "clock_nanosleep", 1, -1, 0, Endpoint(), 9.0, 200, 0.1)
     return facts(
