@@ -96,7 +96,8 @@ else:
                 return super().__new__(cls, name, bases, namespace)
             annotations = namespace["__annotations__"]
             defaults = {field: namespace.pop(field) for field in annotations if field in namespace}
-            return type(name, (tuple,), _members(name, annotations, defaults) | namespace)
+            members = _members(name, annotations, defaults) | namespace
+            return type(name, (tuple, *bases[1:]), members)
 
     def _members(name: str, annotations: Any, defaults: Any) -> dict[str, Any]:
         """The members of a named tuple with these fields."""
@@ -116,7 +117,7 @@ else:
         return members | dict(zip(fields, _getters, strict=False))
 
     class NamedTuple(metaclass=_Maker):
-        """As typing.NamedTuple; not together with Generic."""
+        """As typing.NamedTuple, also together with Generic, which comes second."""
 
     class _Joiner(type):
         """Makes a named tuple of the fields of a class and of its base classes."""

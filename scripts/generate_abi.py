@@ -198,7 +198,7 @@ def _write_layout(name: str, fields: Fields, indent: str) -> str:
 def write_bpf(btf: Btf) -> str:
     """The text of abi/bpf.py."""
     text = _DOC.format(doc="Enums and flags of include/uapi/linux/bpf.h.")
-    text += "\nfrom enum import IntEnum\n"
+    text += "\nfrom purebpf.enums import IntEnum\n"
     text += "".join(_write_enum(enum(btf, name)) for name in ENUMS["bpf"]) + "\n"
     for c_enum in flag_enums(btf):
         text += "\n" + "".join(f"{value.name} = {value.value}\n" for value in c_enum.values)
@@ -208,7 +208,7 @@ def write_bpf(btf: Btf) -> str:
 def write_helpers(btf: Btf) -> str:
     """The text of abi/helpers.py."""
     text = _DOC.format(doc="The BPF helper functions: enum bpf_func_id.")
-    text += "\nfrom enum import IntEnum\n"
+    text += "\nfrom purebpf.enums import IntEnum\n"
     return text + "".join(_write_enum(enum(btf, name)) for name in ENUMS["helpers"])
 
 
@@ -227,7 +227,7 @@ def write_layouts(btf: Btf) -> str:
 def write_perf(btf: Btf) -> str:
     """The text of abi/perf.py."""
     text = _DOC.format(doc="Enums and layouts of include/uapi/linux/perf_event.h.")
-    text += "\nfrom enum import IntEnum\n\nfrom purebpf.abi.layout import Layout\n"
+    text += "\nfrom purebpf.abi.layout import Layout\nfrom purebpf.enums import IntEnum\n"
     text += "".join(_write_enum(enum(btf, name)) for name in ENUMS["perf"]) + "\n"
     for name, fields in struct_layouts(btf, "perf").items():
         text += f"\n{name.upper()} = {_write_layout(name, fields, '')}\n"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TypeVar
+
+from purebpf.enums import IntEnum
 
 __all__ = ["FIT_FOR_OBJECT_NAME", "OBJECT_NAME_LENGTH", "member", "member_name"]
 

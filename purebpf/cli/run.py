@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from purebpf.cli import command
 from purebpf.cli.destination import (
@@ -20,6 +20,7 @@ from purebpf.cli.output import Output
 from purebpf.cli.source_info import add_lines, debuginfod
 from purebpf.errors import KernelError
 from purebpf.measure.run import Ends, prepare, run
+from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.cli.live import LivePage

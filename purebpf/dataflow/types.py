@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any
 
+from purebpf.enums import IntEnum
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Kind", "Member", "Type", "bare", "byte_size", "spell"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
 
+from purebpf.enums import IntEnum
 from purebpf.errors import NotSupportedError
 from purebpf.filter.fields import Field
 from purebpf.filter.lowering import All, Any, CommIn, Compare, Condition, Opposite, Term, Under

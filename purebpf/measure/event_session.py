@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from purebpf.closable import Closing
 from purebpf.measure import targets, wait
@@ -18,6 +18,7 @@ from purebpf.observe.instruments.event_stream import EventStream, Record, Stream
 from purebpf.observe.instruments.process_tree import CAPACITY
 from purebpf.results import Loss, count_cause
 from purebpf.syscall import host_clock
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Ending", "EventSession", "EventTarget", "loss_of"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from itertools import groupby
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from purebpf.runtimes.interpreted import InterpretedFrame
+from purebpf.tuples import NamedTuple
 
 __all__ = ["Fit", "Home", "Merged", "merge"]
 

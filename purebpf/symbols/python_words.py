@@ -9,9 +9,9 @@ each with words for the coroutines of one task, the outermost first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Protocol
 
+from purebpf.enums import IntEnum
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.tuples import NamedTuple
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from enum import IntEnum
 
+from purebpf.enums import IntEnum
 from purebpf.tuples import NamedTuple
 
 __all__ = [

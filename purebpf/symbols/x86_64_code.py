@@ -8,8 +8,7 @@ volume 3 for XOP.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from purebpf.enums import IntEnum
 from purebpf.tuples import NamedTuple
 
 __all__ = ["CodeError", "Flow", "Instruction", "Operand", "decode"]

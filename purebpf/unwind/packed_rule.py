@@ -17,8 +17,9 @@ frame pointer, or with RA_ALONE the return address, is.
 from __future__ import annotations
 
 import struct
-from enum import IntEnum, IntFlag
+from enum import IntFlag
 
+from purebpf.enums import IntEnum
 from purebpf.unwind.expression import added_to_word, plt_threshold, register_form
 from purebpf.unwind.machine import I386, Machine
 from purebpf.unwind.rule import CFA_DEPTH, CFA_EXPRESSION, CFA_UNSUPPORTED, How, RegisterRule, Rule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from purebpf.enums import IntEnum
 
 __all__ = ["Reason"]
 

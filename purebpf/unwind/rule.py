@@ -6,8 +6,7 @@ frequent; `None`, which means that there is no rule; or a pair of `How` and an a
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from purebpf.enums import IntEnum
 from purebpf.tuples import NamedTuple
 
 __all__ = [

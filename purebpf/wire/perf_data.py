@@ -9,9 +9,9 @@ tools/perf/Documentation/perf.data-file-format.txt of the Linux source, its vers
 from __future__ import annotations
 
 import struct
-from enum import IntEnum
 
 from purebpf.abi.perf import PERF_EVENT_ATTR, perf_event_sample_format, perf_sw_ids, perf_type_id
+from purebpf.enums import IntEnum
 from purebpf.tuples import NamedTuple
 from purebpf.wire import formats
 

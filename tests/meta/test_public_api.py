@@ -6,7 +6,6 @@ python tests/meta/test_public_api.py > tests/meta/public_api.txt      after deci
 from __future__ import annotations
 
 import ast
-import enum
 import inspect
 import re
 import subprocess
@@ -56,7 +55,7 @@ def _describe(name: str, value: object) -> Iterator[str]:
 
 
 def _members(name: str, cls: type) -> Iterator[str]:
-    if issubclass(cls, enum.Enum):
+    if hasattr(cls, "__members__"):  # an enum, or one of purebpf.enums
         yield from (f"{name}.{member}" for member in cls.__members__)
         return
     for attribute in sorted({"__init__", *vars(cls)}):

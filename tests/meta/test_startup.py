@@ -23,6 +23,7 @@ HELP_PACKAGES = {
     "purebpf.tools",
     "purebpf._version",
     "purebpf.closable",
+    "purebpf.enums",
     "purebpf.errors",
     "purebpf.formats",
     "purebpf.lazy",
@@ -111,7 +112,7 @@ def slow_tuples(modules: set[str]) -> set[str]:
         f"{module}.{name}"
         for module in modules
         for name, value in vars(import_module(module)).items()
-        if getattr(value, "__orig_bases__", ()) == (NamedTuple,) and value.__module__ == module
+        if NamedTuple in getattr(value, "__orig_bases__", ()) and value.__module__ == module
     }
 
 

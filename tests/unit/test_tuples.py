@@ -191,3 +191,31 @@ def test_an_own_field_replaces_the_one_of_a_base() -> None:
     assert Longer._fields == ("duration_s",)
     assert Longer().duration_s == 10.0
     assert Run().duration_s is None
+
+
+T = typing.TypeVar("T")
+
+
+def declare_generic(base: Any) -> Any:
+    """A generic class of each side."""
+
+    class Pair(base, typing.Generic[T]):
+        """Two values."""
+
+        first: T
+        second: T | None = None
+
+    return Pair
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda kind: (kind.__bases__, [base.__name__ for base in kind.__mro__]),
+        lambda kind: (kind.__parameters__, kind[int].__args__, kind[int](1)),
+        lambda kind: (repr(kind(1)), kind(1)._replace(second=2), kind._fields, kind.__doc__),
+        lambda kind: hasattr(kind(1), "__dict__"),
+    ],
+)
+def test_a_generic_one_is_as_that_of_typing(look):
+    assert look(declare_generic(tuples.NamedTuple)) == look(declare_generic(typing.NamedTuple))

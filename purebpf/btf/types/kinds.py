@@ -7,9 +7,9 @@ it keeps a pointer from being equal to a `const` of the same type, and narrows f
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Literal
 
+from purebpf.enums import IntEnum
 from purebpf.tuples import NamedTuple
 
 

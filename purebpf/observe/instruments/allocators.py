@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from enum import IntEnum
 from itertools import islice
 
+from purebpf.enums import IntEnum
 from purebpf.errors import FormatError, KernelError, NotSupportedError, PurebpfError
 from purebpf.files.regular_file import Identity, identify, opened_regular
 from purebpf.loader.attach._common.probe_place import find_file

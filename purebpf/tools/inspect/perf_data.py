@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from enum import IntEnum
 from typing import Any
 
 import construct
@@ -22,6 +21,7 @@ from purebpf.abi.perf import (
     perf_sw_ids,
     perf_type_id,
 )
+from purebpf.enums import IntEnum
 from purebpf.errors import FormatError, NotSupportedError, PurebpfError
 from purebpf.tuples import NamedTuple
 from purebpf.wire.declarations import FEATURES, LAYOUTS, perf_event_attr
