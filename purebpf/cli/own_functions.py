@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from purebpf.findings.places import programs_of
-from purebpf.measure.activities import activity_of
-from purebpf.results import Profile
 from purebpf.results.formats.answer import WIDTH, rank
 from purebpf.results.model.width import cut
 from purebpf.results.shape.display_names import display_name
 from purebpf.results.shape.functions import Function
+
+if TYPE_CHECKING:
+    from purebpf.results import Profile
 
 __all__ = ["describe_own"]
 
@@ -49,6 +50,9 @@ def describe_own(profile: Profile) -> Iterator[str]:
 
 
 def _own_weights(profile: Profile) -> Counter[str]:
+    from purebpf.findings.places import programs_of  # not for a few samples
+    from purebpf.measure.activities import activity_of
+
     rows = profile.rows()
     activities = [activity_of(row, "cpu", row.weight) for row in rows]
     programs = programs_of(activities)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from purebpf.findings.facts import Activity
+from purebpf.findings.kinds import describe_kind
 from purebpf.findings.places import IDLE, UNREAD, WORK, TimePlace, classify, sum_places
-from purebpf.findings.words import describe_kind
 from purebpf.measure.activities import activity_of
 from purebpf.results import Profile
 from purebpf.results.formats import answer

@@ -14,13 +14,14 @@ import os
 import re
 import time
 
+from purebpf.late_pattern import compile_later
 from purebpf.syscall.device import device_of
 
 __all__ = ["check_mount", "foreign_mounts", "may_meet_one"]
 
 _KNOWN_S = 1.0
 _MOST_KNOWN = 256
-_PROCESS = re.compile(r"/proc/([0-9]+)/")
+_PROCESS = compile_later(r"/proc/([0-9]+)/")
 _CONNECTIONS = "/sys/fs/fuse/connections"
 _known: dict[str, tuple[float, dict[int, str]]] = {}
 

@@ -140,7 +140,7 @@ class Program(NamedTuple):
             return not _is_java_library(name) and "$$Lambda" not in name
         if frame.kind not in _NATIVE or _SCRIPT.search(module):
             return self._owns_script(name, module)
-        if _is_plumbing(name) or is_interpreter(self.exe):
+        if is_interpreter(self.exe) or _is_plumbing(name):
             return False
         if self.is_go:
             return bool(_GO_OWN.match(name)) and not name.startswith("vendor/")

@@ -9,6 +9,7 @@ from purebpf.findings.evidence import Evidence, Stay, threads_of
 from purebpf.findings.facts import Endpoint
 from purebpf.findings.finding import Source
 from purebpf.findings.goroutines import are_coroutines
+from purebpf.findings.kinds import describe_kind
 from purebpf.findings.waiting import Side, is_in_fsync
 
 __all__ = [
@@ -16,7 +17,6 @@ __all__ = [
     "chief",
     "count_threads",
     "describe_activity",
-    "describe_kind",
     "describe_wait",
     "frame_of",
     "is_in_loop",
@@ -31,59 +31,6 @@ _LOOPS = ("_run_once", "uv_run", "EventLoop", "aeProcessEvents", "event_base_loo
 """Functions of event loops that call handlers."""
 _LONG_PATH = 40
 """Characters of a unix socket's path that leave no room for the rest of a finding."""
-_WAITS = {
-    "sock-read": "waits for an answer",
-    "connect": "waits for a connection",
-    "sleep": "sleeps",
-    "nap": "sleeps in a library that tries again",
-    "fsync": "waits for fsync",
-    "disk": "waits for the disk",
-    "pipe-write": "waits to write a full pipe (pipe_write)",
-    "pipe-read": "waits to read a pipe",
-    "sock-write": "waits to write a full socket",
-    "lock": "waits for a lock",
-    "cond": "waits to be woken",
-    "queue-full": "waits for room in a queue",
-    "permit": "waits for a permit",
-    "result": "waits for a result",
-    "barrier": "waits at a barrier",
-    "gil": "waits for the GIL",
-    "child": "waits for a child process",
-    "file-lock": "waits for the lock of a file",
-    "epoll": "waits for events",
-    "cpu": "runs",
-    "queue": "waits for a CPU",
-    "dns": "waits for a name server (getaddrinfo)",
-    "accept": "waits for a connection to accept",
-    "poll": "waits for descriptors",
-    "tty": "waits for the terminal",
-    "signal": "waits for a signal",
-    "join": "waits for a thread to end",
-    "kernel-lock": "waits for a lock in the kernel",
-    "jvm-monitor": "waits for the monitor of a Java object",
-    "java-park": "is parked by the JVM",
-    "go-park": "is parked by Go's scheduler",
-    "ruby-mutex": "waits for a Mutex",
-    "ruby-gvl": "waits for Ruby's lock (GVL)",
-    "nested-loop": "waits inside of an event loop",
-    "database-lock": "waits for a lock of the database (ProcSleep)",
-    "memory-limit": "waits for memory below the limit of its cgroup",
-    "dirty-pages": "waits for the disk to take dirty pages",
-    "semaphore": "waits for a semaphore",
-    "io-uring": "waits for io_uring",
-    "answer": "waits for an answer",
-    "connection": "waits for a connection of a pool",
-    "network": "waits for the network",
-    "channel-send": "waits to send to a channel",
-    "channel-receive": "waits to receive from a channel",
-    "select": "waits in a select",
-    "goroutines": "waits for other goroutines",
-    "write": "waits to write",
-    "stopped": "is stopped",
-    "call": "waits in a system call",
-    "reclaim": "waits for free memory",
-    "remote-file": "waits for a file server",
-}
 
 
 def is_in_loop(stay: Stay) -> bool:
@@ -128,11 +75,6 @@ def spell_endpoint(endpoint: Endpoint) -> str:
 def spell_address(address: str, port: int) -> str:
     """`ADDRESS:PORT`, with brackets around an IPv6 address."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
-def describe_kind(kind: str) -> str:
-    """Describe the activity of a thread by its kind: "waits for a lock"."""
-    return _WAITS.get(kind, "waits" if kind == "other" else f"waits ({kind})")
 
 
 def describe_wait(stay: Stay) -> str:

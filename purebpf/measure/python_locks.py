@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from purebpf.errors import PurebpfError
 from purebpf.findings.facts import Blocked
-from purebpf.observe.runtimes.cpython.python_process import find_python
+from purebpf.late_pattern import compile_later
+from purebpf.observe.runtimes.cpython.python_process import KnownFiles, find_python
 from purebpf.runtimes.cpython.held_locks import HeldLock, held_locks
 from purebpf.runtimes.memory import UnreadableError
 from purebpf.syscall.process_memory import reading_others
 
 __all__ = ["python_lock_holders"]
 
-_PYTHON = re.compile(r"/(python|uwsgi|gunicorn)[^/]*$")
+_PYTHON = compile_later(r"/(python|uwsgi|gunicorn)[^/]*$")
 _MOST_PROCESSES, _MOST_THREADS = 8, 300
 """26 ms for 20 threads."""
 
 
 def python_lock_holders(
-    blocked: Iterable[Blocked], exe: Callable[[int], str]
+    blocked: Iterable[Blocked], exe: Callable[[int], str], files: KnownFiles | None = None
 ) -> dict[int, dict[int, int]]:
-    """The thread that holds a lock by the address of its futex, by process."""
+    """The thread that holds a lock by the address of its futex, by process.
+
+    Args:
+        blocked: threads in system calls.
+        exe: returns the program of a process.
+        files: interpreters' files that were read before.
+    """
     waiting: dict[int, dict[int, int]] = defaultdict(dict)
     for thread in blocked:
         if thread.call == "futex" and _PYTHON.search(exe(thread.pid)):
@@ -32,16 +38,16 @@ def python_lock_holders(
     holders = {}
     with reading_others():
         for pid in busiest:
-            found = _holders(pid, waiting[pid])
+            found = _holders(pid, waiting[pid], files)
             if found:
                 holders[pid] = found
     return holders
 
 
-def _holders(pid: int, waiting: dict[int, int]) -> dict[int, int]:
+def _holders(pid: int, waiting: dict[int, int], files: KnownFiles | None) -> dict[int, int]:
     """Return the holders in one process; `waiting` has the futex of each thread that waits."""
     try:
-        python = find_python(pid)
+        python = find_python(pid, files)
         if python is None:
             return {}
         with python:

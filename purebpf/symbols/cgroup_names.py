@@ -21,14 +21,22 @@ _SHORT = 12  # digits of an id, as the runtimes themselves print it
 _LONG_ID = compile_later(r"[0-9a-f]{64}")
 _ID = r"([0-9a-f]{64})"
 _RUNTIMES = (
-    ("docker", compile_later(rf"docker-{_ID}\.scope")),
-    ("containerd", compile_later(rf"(?:.*[:-])?(?:cri-containerd|nerdctl)[:-]{_ID}(?:\.scope)?")),
-    ("cri-o", compile_later(rf"crio-{_ID}(?:\.scope)?")),
-    ("podman", compile_later(rf"libpod-(?:payload-)?{_ID}(?:\.scope)?")),
-    ("lxc", compile_later(r"lxc\.payload\.(.+)")),
-    ("machine", compile_later(r"(?:machine-|systemd-nspawn@)(.+)\.(?:scope|service)")),
+    ("docker", ("docker-",), compile_later(rf"docker-{_ID}\.scope")),
+    (
+        "containerd",
+        ("containerd", "nerdctl"),
+        compile_later(rf"(?:.*[:-])?(?:cri-containerd|nerdctl)[:-]{_ID}(?:\.scope)?"),
+    ),
+    ("cri-o", ("crio-",), compile_later(rf"crio-{_ID}(?:\.scope)?")),
+    ("podman", ("libpod-",), compile_later(rf"libpod-(?:payload-)?{_ID}(?:\.scope)?")),
+    ("lxc", ("lxc.payload.",), compile_later(r"lxc\.payload\.(.+)")),
+    (
+        "machine",
+        ("machine-", "systemd-nspawn@"),
+        compile_later(r"(?:machine-|systemd-nspawn@)(.+)\.(?:scope|service)"),
+    ),
 )
-"""What a component of a path is called, where the name says by whom."""
+"""The names of a path's components by runtime: words, of which a name has one, and its form."""
 
 _BARE_ID = compile_later(r"[0-9a-f]{64}|[0-9a-f]{32}-\d{1,10}")
 _PARENTS = {"docker": "docker", "lxc": "lxc", "lxc.payload": "lxc", "buildkit": "buildkit"}
@@ -129,8 +137,8 @@ def _paths(text: str) -> list[list[str]]:
 def _container(path: list[str]) -> CgroupName | None:
     for depth in range(len(path) - 1, -1, -1):
         part = path[depth]
-        for kind, pattern in _RUNTIMES:
-            id_match = pattern.fullmatch(part)
+        for kind, words, pattern in _RUNTIMES:
+            id_match = pattern.fullmatch(part) if any(word in part for word in words) else None
             if id_match is not None:
                 return CgroupName(kind, _short(id_match[1]), _pod(path[: depth + 1]))
         parent = path[depth - 1] if depth else ""

@@ -56,6 +56,8 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
         elif engine := script_engine(path):
             runtimes[engine] = Runtime(engine)
         for pattern, text in ((_INTERPRETER, base), (_LIBRARY, path)):
+            if "python" not in text:
+                continue
             where = pattern.fullmatch(text) if pattern is _INTERPRETER else pattern.search(text)
             if where is not None:
                 version_of_python = version_of_python or where[1] or f"3.{where[2]}"
@@ -70,12 +72,14 @@ def script_engine(path: str) -> str:
     else "".
     """
     base = path.rpartition("/")[2]
-    return next((name for name, pattern in _ENGINES.items() if pattern.fullmatch(base)), "")
+    engines = ((name, pattern) for name, pattern in _ENGINES.items() if name in base)
+    return next((name for name, pattern in engines if pattern.fullmatch(base)), "")
 
 
 def is_node(path: str) -> bool:
     """Return True if a file is node, or its library."""
-    return bool(_NODE.fullmatch(path.rpartition("/")[2]))
+    base = path.rpartition("/")[2]
+    return "node" in base and bool(_NODE.fullmatch(base))
 
 
 def is_interpreter(path: str) -> bool:
@@ -83,4 +87,6 @@ def is_interpreter(path: str) -> bool:
     them.
     """
     base = path.rpartition("/")[2]
+    if "python" not in base:  # so most files need no pattern
+        return False
     return bool(_INTERPRETER.fullmatch(base) or _UNVERSIONED.fullmatch(base))

@@ -29,6 +29,7 @@ _LAST_CALL = compile_later(
     rb"(?:\xff\x15.{4}|\xe8.{4})(?=\xf4|\xcc|\x0f\x0b|.{0,12}\x0f\x05)", re.DOTALL
 )
 """A call that does not return, before hlt, int3, ud2 or a system call."""
+_MUSL_START = b"\x48\x31\xed\x48\x89\xe7"
 _MUSL_ENTRY = compile_later(
     rb"\x48\x31\xed\x48\x89\xe7\x48\x8d\x35.{4}\x48\x83\xe4\xf0\xe8.{4}", re.DOTALL
 )
@@ -47,6 +48,7 @@ _MAIN_ENDS = compile_later(
     rb"(?:\xff\x15.{4}|\xff[\xd0-\xd7]|\xe8.{4})(?:[\x58\x59]|\x48\x83\xc4.)(?=\xc3)", re.DOTALL
 )
 """A call; pop %rax, pop %rcx or add $n, %rsp; ret."""
+_FIBER_END = b"\x48\x31\xff\xe8"
 _FIBER = compile_later(
     rb"\xff\xe3(?P<end>(?:\xf3\x0f\x1e\xfa)?\x48\x31\xff\xe8.{4}\xf4)", re.DOTALL
 )
@@ -79,7 +81,7 @@ def find_start_code(
         end: where its text ends.
     """
     first = code(entry, _ENTRY_BYTES) if start <= entry < end else b""
-    musl = _MUSL_ENTRY.match(first)
+    musl = _MUSL_ENTRY.match(first) if first.startswith(_MUSL_START) else None
     called = musl or _LAST_CALL.search(first)
     if called:
         yield StartCode(entry, entry + called.end())
@@ -87,7 +89,7 @@ def find_start_code(
     if end - start > _SEARCHED:
         return
     text = code(start, end - start)
-    for fiber in _FIBER.finditer(text):
+    for fiber in _FIBER.finditer(text) if _FIBER_END in text else ():
         yield StartCode(start + fiber.start("end"), start + fiber.end("end"))
     if musl:
         yield from _stage2(text, start)

@@ -11,9 +11,10 @@ from purebpf.findings.facts import Goroutines
 from purebpf.findings.finding import Finding
 from purebpf.findings.goroutines import are_coroutines, mean_of
 from purebpf.findings.grouping import by_function
+from purebpf.findings.kinds import describe_kind
 from purebpf.findings.rules.holders import dump_of, inside
 from purebpf.findings.waiting import Side
-from purebpf.findings.words import count_threads, describe_activity, describe_kind, spell_endpoint
+from purebpf.findings.words import count_threads, describe_activity, spell_endpoint
 
 __all__ = ["goroutine_leaks", "waiting_handlers"]
 

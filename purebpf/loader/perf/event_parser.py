@@ -19,6 +19,7 @@ from collections.abc import Iterable
 
 from purebpf.abi.perf import perf_type_id
 from purebpf.errors import KernelError, PurebpfError
+from purebpf.late_pattern import compile_later
 from purebpf.loader.perf.perf_names import Event, event_named, known_names
 from purebpf.syscall import pmu, tracefs
 from purebpf.tuples import NamedTuple
@@ -28,8 +29,8 @@ __all__ = ["Choice", "EventError", "choose_event", "split"]
 _SPACES = {"u": "exclude_user", "k": "exclude_kernel", "h": "exclude_hv"}
 _MOST_PRECISE = 3
 _CONFIGS = ("config", "config1", "config2", "config3")
-_BITS = re.compile(r"(config[123]?):([0-9,-]+)")
-_BREAKPOINT = re.compile(
+_BITS = compile_later(r"(config[123]?):([0-9,-]+)")
+_BREAKPOINT = compile_later(
     r"mem:(?P<address>0[xX][0-9a-fA-F]+|\d+)(?:/(?P<size>[1248]))?(?::(?P<access>x|rw?|w))?"
     r"(?::(?P<modifiers>[ukhpI]+))?"
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -32,9 +31,6 @@ def interruptible(budget: Budget) -> Iterator[None]:
     Args:
         budget: of those who look names up in the context.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     previous = {number: signal.getsignal(number) for number in _SIGNALS}
     ours = {number for number in _SIGNALS if previous[number] is not signal.SIG_IGN}
 
@@ -43,8 +39,11 @@ def interruptible(budget: Budget) -> Iterator[None]:
         for number in ours:
             signal.signal(number, _QUIT[number])
 
-    for number in ours:
-        signal.signal(number, stop)
+    try:
+        for number in ours:
+            signal.signal(number, stop)
+    except ValueError:  # another thread than the main one
+        ours.clear()
     try:
         yield
     finally:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, cast
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.files.held_files import HeldFiles
@@ -22,7 +22,6 @@ from purebpf.observe.symbols.answers import Answer, Answers, Asked, UserAnswers
 from purebpf.observe.symbols.elf_files import ElfFiles, ElfFunctions, Held, Problem
 from purebpf.observe.symbols.file_frames import FileFrames
 from purebpf.observe.symbols.function_starts import FunctionStarts
-from purebpf.observe.symbols.jit_symbols import GeneratedCode
 from purebpf.observe.symbols.kernel_symbols import KernelSymbols
 from purebpf.observe.symbols.process_maps import read_maps
 from purebpf.observe.symbols.vdso import VDSO, is_vdso, vdso_bytes, vdso_functions
@@ -37,6 +36,9 @@ from purebpf.symbols.python_words import PythonNames, count_native
 from purebpf.symbols.recorded import Recorded
 from purebpf.symbols.runtimes import Runtime, runtime_of
 from purebpf.syscall import host_clock, proc
+
+if TYPE_CHECKING:
+    from purebpf.observe.symbols.jit_symbols import GeneratedCode
 
 __all__ = ["Symbolizer"]
 
@@ -101,7 +103,6 @@ class Symbolizer:
         self._files = ElfFiles(fetch, self.budget, self._held, self._find_opened)
         self._starts = FunctionStarts(self.budget, self._held, self._find_opened)
         self._frames = FileFrames(self._starts, self.spaces)
-        self._jit = GeneratedCode(self.spaces.files, self._lives, self.budget)
         self._vdso: dict[bytes, ElfFunctions | Problem] = {}  # by its content
         self._retries = Retries()
         self._unreadable: dict[int, Reason] = {}
@@ -122,6 +123,13 @@ class Symbolizer:
         in it.
         """
         return self._held
+
+    @cached_property
+    def _jit(self) -> GeneratedCode:
+        """The names of generated code, whose readers few processes need."""
+        from purebpf.observe.symbols.jit_symbols import GeneratedCode
+
+        return GeneratedCode(self.spaces.files, self._lives, self.budget)
 
     @property
     def _is_here(self) -> bool:

@@ -10,7 +10,6 @@ from purebpf.findings.rings import find_ring
 from purebpf.results.model.json_values import json_object
 from purebpf.results.model.spelling import count_text
 from purebpf.tools.dump.activities import activity_of_thread
-from purebpf.tools.dump.goroutine_places import goroutine_places
 from purebpf.tools.dump.model import (
     DumpedFrame,
     DumpedGoroutines,
@@ -43,7 +42,10 @@ def lines(dump: ProcessDump, *, verbose: bool = False) -> Iterator[str]:
     for note in dump.notes:
         yield f"note: {_printable(note)}\n"
     yield from _summary(dump)
-    yield from goroutine_places(dump)
+    if dump.goroutines:
+        from purebpf.tools.dump.goroutine_places import goroutine_places
+
+        yield from goroutine_places(dump)
     if verbose:
         for thread in dump.threads:
             yield "\n"

@@ -21,6 +21,7 @@ from purebpf.measure.privileges import RECORD_INSTEAD, needing
 from purebpf.measure.targets import PidNamespace, check_processes
 from purebpf.observe.instruments.thread_registers import ThreadNow, ThreadRegisters
 from purebpf.observe.runtimes.cpython.python_process import (
+    KnownFiles,
     PythonProcess,
     PythonReading,
     find_python,
@@ -35,8 +36,13 @@ from purebpf.runtimes.interpreted import InterpretedStack
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK, open_process_memory, read_arguments
 from purebpf.tools.dump.frames import FrameNames, GeneratedStack, kernel_frames
-from purebpf.tools.dump.goroutines import dump_goroutines
-from purebpf.tools.dump.model import MONITOR, DumpedFrame, DumpedThread, ProcessDump
+from purebpf.tools.dump.model import (
+    MONITOR,
+    DumpedFrame,
+    DumpedGoroutines,
+    DumpedThread,
+    ProcessDump,
+)
 from purebpf.tools.dump.waits import STATES, describe_wait
 from purebpf.tuples import NamedTuple
 
@@ -150,7 +156,8 @@ def dump(
     notes: list[str] = []
     asked = needing("CAP_BPF", "CAP_PERFMON", without_root=RECORD_INSTEAD)
     with asked, ExitStack() as open_now:
-        python = _find_python(pid, notes)
+        files = KnownFiles()
+        python = _find_python(pid, notes, files)
         if python is not None:
             open_now.enter_context(python)
         java = _find_java(pid, notes)
@@ -172,9 +179,9 @@ def dump(
             from purebpf.tools.dump.async_tasks import dump_tasks
 
             dumped_tasks = dump_tasks(pid, python, notes)
-        goroutines = dump_goroutines(pid) if python is None and runtime is None else ()
+        goroutines = _find_goroutines(pid) if python is None and runtime is None else ()
         holders = state.holders(copies)
-        owners = lock_owners(pid, copies)
+        owners = lock_owners(pid, copies, files)
         with names.batch():
             dumped = [
                 _with_lock(
@@ -199,9 +206,9 @@ def dump(
     )
 
 
-def _find_python(pid: int, notes: list[str]) -> PythonProcess | None:
+def _find_python(pid: int, notes: list[str], files: KnownFiles) -> PythonProcess | None:
     try:
-        python = find_python(pid)
+        python = find_python(pid, files)
     except NotSupportedError as error:
         notes.append(f"native frames only: {error}")
         return None
@@ -257,6 +264,12 @@ def _version(script: ScriptProcess | None, language: str) -> str:
     """Return the version of a language that a process runs; "" if it runs another one, or none."""
     is_run = script is not None and script.language == language
     return ".".join(map(str, script.version)) if script is not None and is_run else ""
+
+
+def _find_goroutines(pid: int) -> tuple[DumpedGoroutines, ...]:
+    from purebpf.tools.dump.goroutines import dump_goroutines  # which interpreters do not need
+
+    return dump_goroutines(pid)
 
 
 def _wanted_monitors(pid: int) -> dict[int, WantedMonitor]:

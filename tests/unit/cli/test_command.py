@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import subprocess
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from purebpf.cli import command
 from purebpf.commands import package_of
@@ -145,3 +148,14 @@ def test_an_interpreter_that_ends_does_not_search_for_garbage() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "True"]
+
+
+@given(
+    st.text(alphabet=st.sampled_from("ab  \t\n\v-\u00e9"), max_size=60),
+    st.integers(4, 20),
+    st.sampled_from(["", "  "]),
+)
+def test_a_paragraph_is_wrapped_as_by_textwrap(text, width, indent):
+    assert command.wrap_paragraph(text, width, indent) == textwrap.fill(
+        *(text, width), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )

@@ -8,6 +8,7 @@ import struct
 import time
 from collections.abc import Callable, Collection, Container, Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
@@ -20,7 +21,6 @@ from purebpf.observe.runtimes.cpython.python_process import (
     find_python,
 )
 from purebpf.observe.runtimes.cpython.running import program_path, running, runs_python
-from purebpf.observe.runtimes.cpython.task_table import TaskTable
 from purebpf.observe.runtimes.php.php_mapping import runs_php
 from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.runtimes.cpython.layout import NONE
@@ -33,6 +33,9 @@ from purebpf.syscall.process_memory import STUCK
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.identity import is_older
 from purebpf.wire.perf_records import Comm, Exit, Fork
+
+if TYPE_CHECKING:
+    from purebpf.observe.runtimes.cpython.task_table import TaskTable
 
 __all__ = ["Interpreter", "InterpreterTable"]
 

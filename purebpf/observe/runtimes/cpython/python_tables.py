@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, MutableMapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from purebpf.closable import Closing
 from purebpf.errors import NotSupportedError
@@ -14,7 +14,6 @@ from purebpf.loader.types.task_offsets import thread_pointer_offset
 from purebpf.observe.runtimes.cpython.code_names import CodeNames
 from purebpf.observe.runtimes.cpython.deferred_codes import read_proven
 from purebpf.observe.runtimes.cpython.interpreter_table import InterpreterTable
-from purebpf.observe.runtimes.cpython.task_table import TaskTable
 from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.results.model.loss import Cause, Loss
 from purebpf.results.model.stack_end import is_root, merge_mark
@@ -36,6 +35,9 @@ from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.observe.runtimes.cpython.task_table import TaskTable
 
 __all__ = ["PythonTables", "SleepingPython", "why_unnamed"]
 
@@ -114,7 +116,7 @@ class PythonTables(Closing):
     ) -> None:
         self._native = native
         self._budget = budget or Budget(_ALLOWANCES)
-        self._tasks = TaskTable(maps["python_tasks"]) if tasks else None
+        self._tasks = _task_table(maps["python_tasks"]) if tasks else None
         self.interpreters = InterpreterTable(maps["pythons"], self._budget, self._tasks)
         self.names = CodeNames(lines=lines)
         self.merges = self.inexact = self.cut = 0
@@ -323,6 +325,12 @@ class PythonTables(Closing):
         """Close the ring and the memories; again is harmless."""
         self._ring.close()
         self.interpreters.close()
+
+
+def _task_table(tasks: RecordMap) -> TaskTable:
+    from purebpf.observe.runtimes.cpython.task_table import TaskTable  # which few runs ask for
+
+    return TaskTable(tasks)
 
 
 def _in_loop(loop: Sequence[CodeRange], addresses: Sequence[int]) -> list[bool]:
