@@ -32,6 +32,8 @@ _PROT_EXEC = 4
 _KERNEL = 0xFFFFFFFF  # the pid of the kernel's own mappings
 _KEEP_EXITED = 8192
 _KEEP_FILES = 4096
+_ASIDE = 1 << 40
+"""Numbers above are no processes: see `AddressSpaces.keep_aside`."""
 _ANCESTORS = 4
 """Of a process, that `Symbolizer` asks for: their mount namespaces may have its files."""
 
@@ -70,12 +72,14 @@ class AddressSpaces:
 
     Attributes:
         forgotten: how many processes were.
+        since: the begin of the time that questions are about, on the clock of the records, in ns.
         unread: processes whose records have not been decoded yet. `read` decodes the records of one
             process; it is called before any answer about that process.
     """
 
     def __init__(self, *, keep_exited: int = _KEEP_EXITED) -> None:
         self.forgotten = 0
+        self.since = 0
         self.unread: Container[int] = ()
         self.read: Callable[[int], object] = bool
         self._keep_exited = keep_exited
@@ -89,7 +93,7 @@ class AddressSpaces:
         self._most_files = _KEEP_FILES
         self._handlers: dict[type, Callable[[Any], None]] = {
             Mmap: self._on_mmap,
-            Mmap2: self._on_mmap2,
+            Mmap2: self._on_mmap,
             MappedCode: self.add_code,
             Comm: self._on_comm,
             Fork: self._on_fork,
@@ -119,7 +123,7 @@ class AddressSpaces:
         current = process.generations[-1]
         fresh = [row for row in rows if current.find(row.start) != row]
         for row in fresh:
-            current.add(row)
+            current.add(row, time)
         current.name(comm)
         if fresh:
             process.change()
@@ -155,7 +159,59 @@ class AddressSpaces:
         """Return the range around an address that `find` maps to the same file; None: unknown."""
         process = self._known(pid)
         generation = next(process.by_likelihood(comm), None) if process else None
-        return generation.span(address) if generation else None
+        span = generation.span(address) if generation else None
+        if generation is None or span is None:
+            return span
+        start, end = span
+        for first, behind, _ in generation.contested(self.since, self._differ).overlapping(*span):
+            if behind <= address:
+                start = max(start, behind)
+            elif first > address:
+                end = min(end, first)
+        return start, end
+
+    def is_contested(self, pid: int, address: int, comm: str | None = None) -> bool:
+        """Return True if an address showed the code of several files since `since`.
+
+        `find` answers with the last one; which one a stack passed through is not known. The
+        arguments are those of `find`.
+        """
+        process = self._known(pid)
+        for generation in process.by_likelihood(comm) if process else ():
+            if generation.find(address) is not None:
+                return generation.contested(self.since, self._differ).owner(address) >= 0
+        return False
+
+    def begin(self, since: int) -> None:
+        """Questions are about a later time from now on: that of the next window of a long run."""
+        self.since = since
+        for process in self._processes.values():
+            if any(generation.is_contested for generation in process.generations):
+                process.change()
+
+    def replaces(self, record: Mmap | Mmap2) -> bool:
+        """Return True if a record takes addresses of its process that showed another file."""
+        process = self._processes.get(record.pid)
+        mapping = code_of(record)
+        if process is None or mapping is None:
+            return False
+        return process.generations[-1].replaces(self._row(mapping), self._differ)
+
+    def settle(self, pid: int) -> None:
+        """No stack of a process is older than its mappings so far."""
+        process = self._processes.get(pid)
+        for generation in process.generations if process else ():
+            generation.settle()
+
+    def keep_aside(self, pid: int) -> int:
+        """Keep what is mapped now, under another number; return that."""
+        process = self._process(pid)
+        copy = ProcessHistory(self._versions)
+        copy.parent, copy.since = process.parent, process.since
+        copy.generations = [generation.child() for generation in process.generations]
+        number = _ASIDE + next(self._versions)
+        self._processes[number] = copy
+        return number
 
     def earlier(self, pid: int, time: int) -> Earlier | None:
         """Return the mappings of a process at a time; None if they are unknown.
@@ -298,6 +354,16 @@ class AddressSpaces:
         file = self._files[row.file]
         return Mapping(Address(row.start), Address(row.end), FileOffset(row.offset), file)
 
+    def _differ(self, one: MappingRow, other: MappingRow) -> bool:
+        """Return True if two overlapping mappings show different code of files."""
+        if one.file != other.file:
+            files = self._files[one.file], self._files[other.file]
+            if not all(file.path.startswith("/") and not file.is_anonymous for file in files):
+                return False
+            if not _is_one_file(*files):
+                return True
+        return one.offset - one.start != other.offset - other.start
+
     def _row(self, mapping: Mapping) -> MappingRow:
         number = self._numbers.get(mapping.file)
         if number is None:
@@ -317,11 +383,7 @@ class AddressSpaces:
         process = self._process(pid)
         return None if 0 < time < process.since else process
 
-    def _on_mmap(self, record: Mmap) -> None:
-        if not record.is_data:
-            self._map(record, _mapping(record, mapped_file(record.filename)))
-
-    def _on_mmap2(self, record: Mmap2) -> None:
+    def _on_mmap(self, record: Mmap | Mmap2) -> None:
         mapping = code_of(record)
         if mapping is not None:
             self._map(record, mapping)
@@ -335,13 +397,13 @@ class AddressSpaces:
         number = self._numbers.get(file)
         if number is None:
             number = self._numbers[file] = self._take_number(file)
-        process.generations[-1].add((start, end, offset, number))
+        process.generations[-1].add((start, end, offset, number), time)
         process.change()
 
     def _map(self, record: Mmap | Mmap2, mapping: Mapping) -> None:
         process = self._current(record.pid, record.time) if record.pid != _KERNEL else None
         if process is not None:
-            process.generations[-1].add(self._row(mapping))
+            process.generations[-1].add(self._row(mapping), record.time)
             process.change()
 
     def _on_comm(self, record: Comm) -> None:
@@ -378,8 +440,19 @@ class AddressSpaces:
             self.forgotten += 1
 
 
-def code_of(record: Mmap2) -> Mapping | None:
+def _is_one_file(one: MappedFile, other: MappedFile) -> bool:
+    """Return True if two descriptions are of one file, also where one lacks the inode."""
+    if one.build_id and other.build_id:
+        return one.build_id == other.build_id
+    if one.inode and other.inode:
+        return (one.major, one.minor, one.inode) == (other.major, other.minor, other.inode)
+    return one.path == other.path
+
+
+def code_of(record: Mmap | Mmap2) -> Mapping | None:
     """The mapping in a record; None if it is data."""
+    if isinstance(record, Mmap):
+        return None if record.is_data else _mapping(record, mapped_file(record.filename))
     if not record.prot & _PROT_EXEC:
         return None
     where = (record.maj, record.min, record.ino, record.build_id.hex())

@@ -56,6 +56,7 @@ class Reason(StrEnum):
     NOT_FOUND = "the file was not found"
     UNREADABLE = "the file cannot be read"
     REPLACED = "the file was deleted or replaced after it was mapped"
+    CONTESTED = "several files were loaded at this address, one after the other"
     NOT_ELF = "the file is not a readable ELF file"
     OVER_BUDGET = "not looked up: its file, process or user has used up its share of the lookups"
     INTERRUPTED = "not looked up: an interrupt ended the lookups"

@@ -213,6 +213,8 @@ class _Walk:
         for index, (address, instruction) in enumerate(instructions):
             match instruction.flow:
                 case Flow.RETURN:
+                    if index and _writes_return_address(instructions[index - 1][1]):
+                        raise CodeError(f"a jump through a retpoline at {address:#x}")
                     self._returns.append(_probed(address, instruction))
                 case Flow.JUMP | Flow.CONDITIONAL:
                     yield address, instruction, start + instruction.target
@@ -269,6 +271,12 @@ def _condition(jump: Instruction) -> int:
     if jump.condition < 0:
         raise CodeError("a jump out of the function by the value of rcx")
     return jump.condition
+
+
+def _writes_return_address(instruction: Instruction) -> bool:
+    """Return True for `mov %reg, (%rsp)`: a `ret` behind it jumps to the register's value."""
+    memory = _memory(instruction)
+    return instruction.opcode == _MOVE_TO and memory is not None and memory.base == _RSP
 
 
 def _check_end(instructions: list[tuple[int, Instruction]]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
@@ -38,6 +38,14 @@ class Segments(NamedTuple):
         at = bisect_right(self.starts, address) - 1
         inside = at >= 0 and address < self.ends[at]
         return (self.starts[at], self.ends[at]) if inside else None
+
+    def overlapping(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The ranges with an address in [start, end), cut to it, with their owners."""
+        at = max(bisect_right(self.starts, start) - 1, 0)
+        while at < len(self.starts) and self.starts[at] < end:
+            if self.ends[at] > start:
+                yield max(self.starts[at], start), min(self.ends[at], end), self.owners[at]
+            at += 1
 
     @property
     def nbytes(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 
 from purebpf.symbols.intervals import Segments, flatten
@@ -26,6 +26,8 @@ class MappingRow(NamedTuple):
 
 
 ROW_FIELDS = len(MappingRow._fields)
+Differ = Callable[[MappingRow, MappingRow], bool]
+"""Tells if two mappings show different code of files where they overlap."""
 LAST = (1 << 64) - 1
 """The last address, and a time after all others."""
 
@@ -67,9 +69,21 @@ class ProcessHistory:
 
 
 class Generation:
-    """One program image of a process: from an execve or fork at `since` to the next."""
+    """One program image of a process: from an execve or fork at `since` to the next.
 
-    __slots__ = ("_index", "_shared", "mappings", "names", "since")
+    No stack is older than the first `settled` mappings.
+    """
+
+    __slots__ = (
+        "_contested",
+        "_index",
+        "_shared",
+        "mappings",
+        "names",
+        "settled",
+        "since",
+        "times",
+    )
 
     def __init__(
         self, names: tuple[str, ...], mappings: array[int] | None = None, since: int = 0
@@ -77,13 +91,17 @@ class Generation:
         self.names = names
         self.since = since
         self.mappings = array("Q") if mappings is None else mappings
+        self.times = array("Q", bytes(8 * (len(self.mappings) // ROW_FIELDS)))
+        self.settled = 0
         self._shared = mappings is not None
         self._index: tuple[int, Segments, array[int]] | None = None
+        self._contested: tuple[tuple[int, int, int], Segments] | None = None
 
     def child(self) -> Generation:
         """A copy for a forked process, made when one of the two adds a mapping."""
         self._shared = True
         child = Generation(self.names, self.mappings)
+        child.times, child.settled = self.times, self.settled
         child._index = self._index  # noqa: SLF001
         return child
 
@@ -92,12 +110,14 @@ class Generation:
         if comm and comm not in self.names:
             self.names = (*self.names[-_KEEP_NAMES:], comm)
 
-    def add(self, row: tuple[int, int, int, int]) -> None:
+    def add(self, row: tuple[int, int, int, int], time: int = 0) -> None:
         """Add the fields of a `MappingRow`; the newest mapping hides the older ones."""
         if self._shared:
             self.mappings = self.mappings[:]
+            self.times = self.times[:]
             self._shared = False
         self.mappings.extend(row)
+        self.times.append(time)
         if len(self.mappings) > ROW_FIELDS * _KEEP_MAPPINGS:
             self._forget_hidden()
 
@@ -110,6 +130,53 @@ class Generation:
     def span(self, address: int) -> tuple[int, int] | None:
         """The addresses around one that have the same mapping."""
         return self._indexed()[1].span(address)
+
+    def replaces(self, row: MappingRow, differ: Differ) -> bool:
+        """Return True if a new mapping takes addresses that showed other code of a file."""
+        start, end = row.start, row.end
+        places = zip(self.mappings[::ROW_FIELDS], self.mappings[1::ROW_FIELDS], strict=True)
+        if not any(first < end and start < behind for first, behind in places):
+            return False
+        segments, order = self._indexed()[1:]
+        parts = segments.overlapping(start, end)
+        return any(differ(self._row(order[owner]), row) for _, _, owner in parts)
+
+    def settle(self) -> None:
+        """No stack is older than the mappings so far."""
+        self.settled = len(self.mappings) // ROW_FIELDS
+
+    @property
+    def is_contested(self) -> bool:
+        """True if the last answer of `contested` had addresses."""
+        return self._contested is not None and bool(self._contested[1].starts)
+
+    def contested(self, since: int, differ: Differ) -> Segments:
+        """Return the addresses that showed code of a file, and then other code from a time after
+        `since` on.
+
+        The owners of these ranges mean nothing.
+        """
+        key = len(self.mappings), self.settled, since
+        if self._contested is None or self._contested[0] != key:
+            self._contested = key, self._find_contested(max(since, self.since), differ)
+        return self._contested[1]
+
+    def _find_contested(self, since: int, differ: Differ) -> Segments:
+        starts, ends = self.mappings[::ROW_FIELDS], self.mappings[1::ROW_FIELDS]
+        segments, order = self._indexed()[1:]
+        if sum(ends) - sum(starts) == sum(segments.ends) - sum(segments.starts):
+            return flatten((), ())  # no mapping hides another one
+        ranges: set[tuple[int, int]] = set()
+        for at in range(len(starts)):
+            row = self._row(at)
+            for start, end, owner in segments.overlapping(row.start, row.end):
+                newest = order[owner]
+                time = self.times[newest]
+                is_late = newest > at and newest >= self.settled and not 0 < time < since
+                if is_late and differ(row, self._row(newest)):
+                    ranges.add((start, end))
+        found = sorted(ranges)
+        return flatten([start for start, _ in found], [end for _, end in found])
 
     def _indexed(self) -> tuple[int, Segments, array[int]]:
         if self._index is None or self._index[0] != len(self.mappings):
@@ -140,6 +207,8 @@ class Generation:
         """Drop mappings that newer ones hide; if that is not enough, the older half."""
         _, segments, order = self._build()
         seen = sorted({order[owner] for owner in segments.owners})
-        rows = [self._row(at) for at in seen[-_KEEP_MAPPINGS // 2 :]]
-        self.mappings = array("Q", (field for row in rows for field in row))
+        self.settled = 0
+        kept = seen[-_KEEP_MAPPINGS // 2 :]
+        self.times = array("Q", (self.times[at] for at in kept))
+        self.mappings = array("Q", (field for at in kept for field in self._row(at)))
         self._index = None

@@ -58,6 +58,7 @@ class Followed(Closing):
         self._tell: Callable[[object], object] | None = None
         self._followed: Container[int] = ()
         self._copied: CopiedCode | None = None
+        self._window_ns = 0
         self._looked: list[MappedCode] = []  # by the last drain, to be passed on by the next one
 
     # Not imported before everything is attached:
@@ -254,7 +255,8 @@ class Followed(Closing):
         """Forget processes that had exited at the last call already, but those to `keep`.
 
         Those that no one has asked about go with this call. Where records were lost, those that are
-        not in /proc any more have exited, too.
+        not in /proc any more have exited, too. The time of the last call is the begin of the time
+        that questions about addresses are about.
         """
         unread, spaces = self._unread, self.spaces
         lost, self._lost_before = self.lost - self._lost_before, self.lost
@@ -263,6 +265,8 @@ class Followed(Closing):
             spaces.note_living(living)
             unread.note_living(living)
         self._read(unread.orphans(spaces.exited))
+        spaces.begin(self._window_ns)
+        self._window_ns = host_clock.monotonic_ns()
         gone = spaces.forget_exited(keep)
         for pid in gone:
             unread.drop(pid)

@@ -398,6 +398,7 @@ class FileNames:
 
     def __init__(self, counted: Counted, origin: Origin | None, wanted: LoadOptions) -> None:
         self._origin = origin
+        self._space_of = counted.space_of
         self._symbolizer = Symbolizer(
             counted.spaces,
             read_processes=False,
@@ -428,7 +429,8 @@ class FileNames:
 
     def user(self, owner: Owner, call_chain: tuple[int, ...]) -> tuple[Frame | Unknown, ...]:
         """The user stack of a process."""
-        return without_stray_tail(self._symbolizer.user_stack(owner.pid, call_chain, owner.comm))
+        pid = self._space_of(owner)
+        return without_stray_tail(self._symbolizer.user_stack(pid, call_chain, owner.comm))
 
     def runtime(self, pid: int) -> Runtime | None:
         """The language runtime of a process."""

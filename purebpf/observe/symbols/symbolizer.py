@@ -370,6 +370,8 @@ class Symbolizer:
             functions = self._vdso_of(mapping, pid)
         elif file.is_special:
             return _unknown(Reason.NO_FUNCTION, address, file.path)
+        elif self.spaces.is_contested(pid, address - back, asked.comm):
+            return _unknown(Reason.CONTESTED, address)
         elif not (self._is_here or file.build_id):
             functions = Problem(Reason.OTHER_MACHINE)
         else:

@@ -43,7 +43,8 @@ DEEP = 127
 _KEEP_EXITED = 1 << 20
 _CGROUP_ID = 8
 _PROT_EXEC = 4
-
+_MOST_ASIDE = 1024
+"""Beyond that, code that was replaced has no names."""
 
 _REAPED = (1 << 32) - 1
 """The PID of a task that still runs after its parent has waited for it (perf_event_pid() in
@@ -53,12 +54,14 @@ kernel/events/core.c)."""
 class Owner(NamedTuple):
     """The task of the stack, `[exited]` without a PID where the kernel had taken that already.
 
-    `cgroup` is the container or unit, "" unless the file has it.
+    `cgroup` is the container or unit, "" unless the file has it. `remaps` counts how often the
+    process had replaced code of one file by another's at the same addresses.
     """
 
     comm: str
     pid: int
     cgroup: str = ""
+    remaps: int = 0
 
 
 class Counted:
@@ -72,6 +75,8 @@ class Counted:
         first_ns: the time of the first sample, and
         last_ns: the last one; 0: the file does not say.
         spaces: the mappings of processes.
+        aside: the number in `spaces` of the mappings before each replacement of code, by process
+            and `Owner.remaps`.
         kernel: the mapping of the kernel itself, None when the file has none.
         loaded: its modules and BPF programs.
         cgroups: labels of cgroups by id.
@@ -87,6 +92,7 @@ class Counted:
         self.slots: list[dict[tuple[Owner, Stacks], Counter[int]]] = [{} for _ in range(events)]
         self.first_ns = self.last_ns = 0
         self.spaces = AddressSpaces(keep_exited=_KEEP_EXITED)
+        self.aside: dict[tuple[int, int], int] = {}
         self.kernel: Mmap | Mmap2 | None = None
         self.loaded = LoadedCode()
         self.cgroups: dict[int, str] = {}
@@ -94,6 +100,10 @@ class Counted:
         self.unfinished = 0
         self._announced = 0
         self._noted = 0
+
+    def space_of(self, owner: Owner) -> int:
+        """The number in `spaces` of the process at the time of its samples."""
+        return self.aside.get((owner.pid, owner.remaps), owner.pid)
 
     @property
     def lost(self) -> int:
@@ -153,6 +163,8 @@ class Counting:
         self._comms: dict[int, str] = {0: "swapper"}
         self._owners: dict[tuple[int, int], Owner] = {}
         self._deferred: DeferredChains[tuple[int, Owner]] = DeferredChains()
+        self._sampled: set[int] = set()  # since the last replacement of their code
+        self._remaps: dict[int, int] = {}
 
     def take(self, records: Iterable[Placed]) -> None:
         """Count more records."""
@@ -175,11 +187,14 @@ class Counting:
                 )
                 owners.pop((record.pid, record.tid), None)
                 counted.spaces.feed(record)
+            elif isinstance(record, Mmap | Mmap2) and record.pid != HOST_KERNEL:
+                build_id = self._build_ids.get(record.filename)
+                self._map(_with_build_id(record, build_id) if build_id else record)
             elif isinstance(record, Other) and record.type == PERF_RECORD_CALLCHAIN_DEFERRED:
                 for sample, (its_event, owner) in self._deferred.complete(record):
                     self._count(its_event, owner, sample)
             else:
-                _other(counted, record, self._build_ids)
+                _other(counted, record)
 
     def finish(self) -> None:
         """Count the samples that still wait for their user call chain, as cut ones."""
@@ -202,10 +217,27 @@ class Counting:
         if self._wants_slots and sample.time:
             self._place(event, key, sample.time, weight)
 
+    def _map(self, record: Mmap | Mmap2) -> None:
+        """Take in a mapping. Samples before one that replaces code keep the names of that."""
+        spaces, pid = self.counted.spaces, record.pid
+        has_room = len(self.counted.aside) < _MOST_ASIDE
+        if pid in self._sampled and has_room and spaces.replaces(record):
+            remaps = self._remaps.get(pid, 0)
+            self.counted.aside[pid, remaps] = spaces.keep_aside(pid)
+            self._remaps[pid] = remaps + 1
+            for key in [key for key in self._owners if key[0] == pid]:
+                del self._owners[key]
+            self._sampled.discard(pid)
+        spaces.feed(record)
+
     def _owner(self, pid: int, tid: int) -> Owner:
         if pid == _REAPED:
             return Owner("[exited]", 0)
-        return Owner(self._comms.get(tid) or self._comms.get(pid) or f":{tid}", pid)
+        if pid not in self._sampled:
+            self._sampled.add(pid)
+            self.counted.spaces.settle(pid)
+        comm = self._comms.get(tid) or self._comms.get(pid) or f":{tid}"
+        return Owner(comm, pid, remaps=self._remaps.get(pid, 0))
 
     def _place(self, event: int, key: tuple[Owner, Stacks], time: int, weight: int) -> None:
         """Note the time slot of a sample."""
@@ -231,16 +263,12 @@ def _with_build_id(mapping: Mmap | Mmap2, build_id: bytes) -> Mmap2:
     return Mmap2._make((*where, 0, 0, 0, build_id, prot, 0, *place))
 
 
-def _other(counted: Counted, record: object, build_ids: Mapping[str, bytes]) -> None:
+def _other(counted: Counted, record: object) -> None:
     if isinstance(record, Mmap | Mmap2):
-        if record.pid == HOST_KERNEL:
-            if record.filename.startswith(KERNEL):
-                counted.kernel = record
-            else:
-                counted.loaded.add_mapping(record)
-            return
-        build_id = build_ids.get(record.filename)
-        counted.spaces.feed(_with_build_id(record, build_id) if build_id else record)
+        if record.filename.startswith(KERNEL):
+            counted.kernel = record
+        else:
+            counted.loaded.add_mapping(record)
     elif isinstance(record, Exit):
         counted.spaces.feed(record)
     elif isinstance(record, Other):

@@ -159,6 +159,16 @@ def test_retpolines_are_not_followed():
         exits({F: jump("e9", F, G), G: "c3"}, names=names)
 
 
+def test_a_return_to_a_register_is_a_retpoline():
+    thunk = "e8 07 00 00 00 f3 90 0f ae e8 eb f9 48 89 04 24 c3"  # mov %rax, (%rsp); ret
+    with pytest.raises(CodeError, match="retpoline"):
+        exits({F: thunk})
+    with pytest.raises(CodeError, match="retpoline"):
+        exits({F: jump("e9", F, G), G: thunk})
+    thunk_of_return = "e8 07 00 00 00 f3 90 0f ae e8 eb f9 48 8d 64 24 08 c3"  # lea 8(%rsp), %rsp
+    assert exits({F: thunk_of_return}).returns == (F + 17,)
+
+
 @given(st.binary(min_size=1, max_size=64), st.sampled_from([True, False, None]))
 def test_any_code_has_exits_or_is_refused(code, entry_like):
     try:

@@ -308,3 +308,75 @@ def test_where_records_were_lost_those_without_a_process_have_exited():
     assert [spaces.has_exited(pid) for pid in (7, 8)] == [True, False]
     spaces.forget_exited(())
     assert spaces.forget_exited(()) == [7]
+
+
+def _plugin(start: int, path: str, time: int, inode: int, *, offset: int = 0x100) -> Mmap2:
+    return Mmap2(7, 7, start, 0x1000, offset, path, 8, 1, inode, b"", 5, 2, time)
+
+
+def test_an_address_that_showed_two_files_is_contested():
+    spaces = AddressSpaces()
+    spaces.feed(_plugin(0x1000, "/lib/old", 10, 1))
+    spaces.feed(_plugin(0x1800, "/lib/new", 20, 2))
+    spaces.feed(_plugin(0x5000, "/lib/new", 20, 2))
+    places = (0x1000, 0x17FF, 0x1800, 0x1FFF, 0x2000, 0x5000)
+    assert [spaces.is_contested(7, at) for at in places] == [False, False, True, True, False, False]
+    assert not spaces.is_contested(8, 0x1800)
+    assert spaces.span(7, 0x1000) == (0x1000, 0x1800)
+    assert spaces.span(7, 0x2000) == (0x2000, 0x2800)
+    version = spaces.version(7)
+    spaces.begin(21)  # another window: only the new file was there
+    assert not spaces.is_contested(7, 0x1800)
+    assert spaces.version(7) != version
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _plugin(0x1000, "/lib/a", 20, 1),  # loaded again
+        _plugin(0x1800, "/lib/a", 20, 1, offset=0x900),  # a part of it, protected anew
+        _plugin(0x1000, "/lib/a (deleted)", 20, 1),
+        _plugin(0x1000, "/lib/a", 20, 0),  # as a record with a build id has it
+        _plugin(0x1000, "//anon", 20, 0),  # its copy in huge pages
+    ],
+)
+def test_the_same_code_is_not_contested(other: Mmap2):
+    spaces = AddressSpaces()
+    spaces.feed(_plugin(0x1000, "/lib/a", 10, 1))
+    assert not spaces.replaces(other)
+    spaces.feed(other)
+    assert not spaces.is_contested(7, 0x1900)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _plugin(0x1000, "/lib/a", 20, 2),  # another file of that name
+        _plugin(0x1000, "/lib/a", 20, 1, offset=0x2100),
+        _plugin(0x1000, "/lib/b", 20, 0),
+    ],
+)
+def test_other_code_is_contested_also_after_a_fork(other: Mmap2):
+    spaces = AddressSpaces()
+    spaces.feed(_plugin(0x1000, "/lib/a", 10, 1))
+    assert spaces.replaces(other)
+    spaces.feed(other)
+    assert spaces.is_contested(7, 0x1900)
+    spaces.feed(Fork(9, 7, 9, 7, 30))
+    assert not spaces.is_contested(9, 0x1900)  # it began with the new code
+    spaces.feed(Comm(7, 7, "next", exec=True, time=40))
+    spaces.feed(_plugin(0x1000, "/bin/next", 50, 5))
+    assert not spaces.is_contested(7, 0x1900, "next")
+
+
+def test_mappings_that_were_kept_aside_stay_as_they_were():
+    spaces = AddressSpaces()
+    spaces.feed(_plugin(0x1000, "/lib/a", 10, 1))
+    aside = spaces.keep_aside(7)
+    spaces.feed(_plugin(0x1000, "/lib/b", 20, 2))
+    spaces.settle(7)
+    assert [_path(spaces, number, 0x1000) for number in (aside, 7)] == ["/lib/a", "/lib/b"]
+    assert not spaces.is_contested(aside, 0x1000)
+    assert not spaces.is_contested(7, 0x1000)
+    spaces.feed(_plugin(0x1000, "/lib/a", 30, 1))
+    assert spaces.is_contested(7, 0x1000)
