@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from array import array
+from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from purebpf.unwind.address_space import AddressSpace, CodeMapping
 from purebpf.unwind.cfi_file import CfiFile
-from purebpf.unwind.gaps import keeps_frame_pointers
+from purebpf.unwind.gaps import _count_pushes, keeps_frame_pointers
 from purebpf.unwind.machine import X86_64
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.rows import NO_RULE
@@ -54,6 +58,22 @@ def call(to: int, at: int) -> bytes:
 )
 def test_code_that_keeps_frame_pointers(code: bytes, *, keeps: bool) -> None:
     assert keeps_frame_pointers(code.ljust(256, b"\x90")) is keeps
+
+
+PUSHES = re.compile(
+    rb"(?P<saved>\x41[\x54-\x57]\x55)"
+    rb"|(?<!\x41)\x55(?:(?!\x48\x83\x3d)(?P<kept>.{0,16}?(?:\x48\x89\xe5|\x48\x8b\xec))"
+    rb"|(?P<used>\x53|\x41[\x54-\x57]|\x48\x89[^\xe5]))",
+    re.DOTALL,
+)
+"""What `_count_pushes` looks for, as one pattern, which takes ten times as long."""
+INTERESTING = b"\x41\x53\x54\x55\x57\x48\x89\xe5\x8b\xec\x83\x3d\x90"
+
+
+@given(st.lists(st.sampled_from(INTERESTING), max_size=60).map(bytes))
+def test_pushes_are_those_of_the_pattern(code: bytes) -> None:
+    found = Counter(push.lastgroup for push in PUSHES.finditer(code))
+    assert _count_pushes(code) == (found["kept"], found["saved"] + found["used"])
 
 
 def file_of(code: bytes) -> CfiFile:
