@@ -77,6 +77,10 @@ class Evidence:
         """`name (PID)`; the name alone in stored windows, which have no process IDs."""
         return f"{self.process(pid).comm} ({pid})" if pid > 0 else self.process(pid).comm
 
+    def is_new(self, pid: int) -> bool:
+        """Return True for a process that started during the measurement."""
+        return pid not in self.processes or self.processes[pid].is_new
+
     def program(self, pid: int) -> Program:
         """The program that a process runs."""
         known = self._programs.get(pid)
@@ -273,16 +277,22 @@ class Evidence:
         """As `wakers`, by thread and call.
 
         The interrupt of a timer may come while any process runs, which then seems to have ended a
-        wait for a futex; only processes of the same program share futexes.
+        wait for a futex; only processes of one program share futexes.
         """
         wakers: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
         for one in self.facts.wakers:
             pid = self.process_of_thread.get(one.tid, 0)
             is_strange = bool(pid and one.waker_pid) and one.call == "futex"
-            if is_strange and self.family(pid) != self.family(one.waker_pid):
+            if is_strange and not self.may_share(pid, one.waker_pid):
                 continue
             wakers[one.tid, one.call][one.waker_tid] += round(1e9 * one.seconds)
         return wakers
+
+    def may_share(self, pid: int, other: int) -> bool:
+        """Return True for processes of one program, also with names of their own."""
+        exe = self.process(pid).exe
+        is_same = bool(exe) and exe == self.process(other).exe and not is_interpreter(exe)
+        return is_same or self.family(pid) == self.family(other)
 
     @cached_property
     def process_of_thread(self) -> dict[int, int]:

@@ -85,6 +85,7 @@ _BY_KERNEL = tuple(
     )
 )
 _FSYNC = dict(_BY_KERNEL)["fsync"]
+_CONNECT = dict(_BY_KERNEL)["connect"]
 _BY_STATE = {"gil": "gil", "monitor": "jvm-monitor"}
 _DEPTH = 14
 """Kernel frames that are looked at."""
@@ -259,6 +260,8 @@ def judge(
     kind = _BY_STATE.get(state) or _kind_by_kernel(kernel)
     if kind == "other" and call in _NO_WAITS:
         kind = "call"
+    elif kind == "sock-write" and (call == "connect" or any(map(_CONNECT.match, kernel))):
+        kind = "connect"  # a full queue of connections to accept
     if kind == "futex":
         kind = _kind_of_futex(user)
     elif kind == "poll" and is_connection:

@@ -38,6 +38,7 @@ _SCRIPT = re.compile(r"\.[a-z]{1,4}$")
 _READ_AGAIN = 2.0
 """Opens of one file a second."""
 _CALL = re.compile(r"__(?:x64|arm64|ia32|se)_sys_(\w+)$")
+_POLLS, _MANY_FILES = re.compile(r"do_sys_poll|do_poll|do_select|core_sys_select"), 300
 _FAULT = re.compile(r"(asm_)?exc_page_fault$|do_page_fault$|el0_da$")
 _PYTHON_CALLERS = frozenset({"<module>", "_bootstrap"})
 
@@ -79,6 +80,7 @@ def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
     if in_kernel > _MUCH_KERNEL:
         text += f", {share(in_kernel, 1.0)} in the kernel{_entry(stays)}"
     evidences.insert(1, _allocation(stays, total_s))
+    evidences.insert(1, _polled(evidence, stays, pids[0], total_s))
     evidences.append(_leaves(stays, total_s))
     text += _threads(evidence, stays, pids[0], total_s)
     if any("_run_once" in f.name or "uv_run" in f.name for s in stays for f in s.user):
@@ -282,6 +284,15 @@ def _entry(stays: Iterable[Stay]) -> str:
         entries[kind] += round(1e6 * stay.seconds) * bool(stay.kernel)
     kind, most = entries.most_common(1)[0] if entries else ("", 0)
     return f" ({kind})" if kind and most > _MOSTLY * entries.total() else ""
+
+
+def _polled(evidence: Evidence, stays: list[Stay], pid: int, total_s: float) -> str:
+    """A clause about poll(2) and select(2) with thousands of descriptors."""
+    asking_s = seconds_of(stay for stay in stays if any(map(_POLLS.match, stay.kernel)))
+    files = max(evidence.process(pid).files, default=0)
+    if asking_s < _MOSTLY * total_s or files < _MANY_FILES:
+        return ""
+    return f"each poll looks at all of its {files} descriptors; epoll does not"
 
 
 def _is_named(frame: StackFrame) -> bool:

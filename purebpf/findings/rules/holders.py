@@ -54,7 +54,8 @@ def describe_holder(evidence: Evidence, stays: list[Stay], where: StackFrame | N
     wakers = evidence.wakers_of(stays)
     for stay in stays:
         for one in evidence.sums.get((stay.tid, stay.call, stay.argument), ()):
-            if one.owner and evidence.process_of_thread.get(one.owner) == stay.pid:
+            owner = evidence.process_of_thread.get(one.owner, 0) if one.owner else 0
+            if owner and evidence.may_share(stay.pid, owner):
                 owners[one.owner] += round(1e9 * one.seconds)
     now = owners_now(evidence, stays[0].pid)
     if not owners:

@@ -14,7 +14,8 @@ from purebpf.findings.words import call_site, chief, count_threads
 
 __all__ = ["disk_waits", "synced_writes"]
 
-_LEAST = 0.03
+_LEAST, _LEAST_OF_NEW = 0.03, 0.3
+"""Seconds a second; a program that has just started reads its own files."""
 _SYNCS = ("fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync")
 _SYNCING = re.compile(
     r"\w*fsync|\w+_sync_file|file_write_and_wait|generic_write_sync|jbd2_(log_wait|complete)"
@@ -61,9 +62,9 @@ def disk_waits(evidence: Evidence) -> Iterator[Finding]:
     movers = _movers(evidence)
     for stays in by_function(evidence, waits):
         cost = evidence.rate(stays)
-        if cost < _LEAST:
-            continue
         pids, where = chief(stays), next((s.own for s in stays if s.own is not None), None)
+        if cost < _LEAST or (cost < _LEAST_OF_NEW and all(map(evidence.is_new, pids))):
+            continue
         used = _used_by(evidence, pids)
         is_mover = bool(movers) and movers[0][1] in pids and movers[0][0] > _MOVES
         path = _path(evidence, stays)
