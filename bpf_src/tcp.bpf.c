@@ -179,6 +179,12 @@ int on_packet(u64 *ctx)
 	return look_for_answer((void *)ctx[0]);
 }
 
+SEC("?tp_btf/net_dev_queue")
+int on_sent_packet(u64 *ctx)
+{
+	return look_for_question((void *)ctx[0]);
+}
+
 struct bpf_iter__task_file {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;

@@ -70,9 +70,12 @@ struct tcp_event {
 #define DNS_SIZE 512 // of an answer by UDP without extensions (RFC 1035, 4.2.1)
 
 struct dns_answer {
-	struct event head;
-	u32 size;  // of the message; beyond DNS_SIZE it is cut
-	u32 netns; // in which it came: other namespaces have other name servers, and liars
+	struct event head; // the task is who asked; all zero where it is not known
+	u64 took_ns;	   // since the question; 0: not known
+	u32 size;	   // of the message; beyond DNS_SIZE it is cut
+	u32 netns;	   // in which it came: other namespaces have other name servers, and liars
+	u32 unwanted;	   // who asked is no target; its names may be
+	u32 pad;
 	u8 message[DNS_SIZE];
 };
 

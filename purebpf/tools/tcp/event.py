@@ -22,11 +22,13 @@ class Event(NamedTuple):
     Attributes:
         time_ns: since 1970.
         kind: one of `purebpf.tools.tcp.request.EVENTS`.
-        pid, tid, uid, comm: the owner, which connected or accepted; 0 and "": it is not known.
+        pid, tid, uid, comm: the owner, which connected, accepted or asked for a name; 0 and "": it
+            is not known.
         cgroup: the number of the owner's cgroup v2; 0: it is not known.
         socket: the kernel's address of it in hexadecimal, the same in all events of a connection.
         took_ns: of connect and fail, since the SYN; of accept, in the backlog; of close, since the
-            connection began; of state, in the old state. None: it began before the run.
+            connection began; of state, in the old state; of dns, since the question. None: it began
+            before the run, or the question is not known.
         received, sent: payload, without retransmissions.
         retransmits: segments that were sent again so far.
         error: an errno's name, such as ECONNREFUSED; "": none.

@@ -29,7 +29,7 @@ __all__ = ["Tcp"]
 _PROGRAMS = ("on_state", "on_retransmit", "on_synack")
 _ACCEPTS = ("on_accept4", "on_accept")
 _ANY_EXIT = "on_any_exit"
-_ON_PACKET, _LIST_SOCKETS = "on_packet", "list_sockets"
+_ON_PACKETS, _LIST_SOCKETS = ("on_packet", "on_sent_packet"), "list_sockets"
 _DNS = EVENTS.index("dns")
 _AF_INET = 2
 _OPEN_SOCKET = struct.Struct("=QII16s")  # struct open_socket
@@ -63,7 +63,7 @@ class Tcp(EventSession[Event]):
         self._accepts: tuple[str, ...] = _ACCEPTS
 
     def request(self) -> StreamRequest:
-        """All programs but the one that looks at packets, which costs some time for each."""
+        """All programs but those that look at packets, which costs some time for each."""
         options = self._options
         self._can_list = bool(kernel_btf().find("bpf_sock_from_file"))
         self._accepts = _ACCEPTS if _has_tracepoints() else (_ANY_EXIT,)
@@ -73,7 +73,7 @@ class Tcp(EventSession[Event]):
             (
                 *_PROGRAMS,
                 *self._accepts,
-                *([_ON_PACKET] if options.dns else []),
+                *(_ON_PACKETS if options.dns else ()),
                 *([_LIST_SOCKETS] if self._can_list else []),
             ),
             {
@@ -123,8 +123,14 @@ class Tcp(EventSession[Event]):
             if answer is None:
                 return None
             self._names.add(answer, fields.netns)
+            if fields.unwanted:
+                return None
             return Event(
-                time_ns, "dns", netns=fields.netns, names=answer.names, addresses=answer.addresses
+                *(time_ns, "dns", head.tgid, head.tid, head.uid, head.comm, head.cgroup),
+                netns=fields.netns,
+                took_ns=fields.took_ns or None,
+                names=answer.names,
+                addresses=answer.addresses,
             )
         remote = _address(fields.family, fields.remote)
         return Event(

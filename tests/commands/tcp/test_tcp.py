@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -280,6 +281,7 @@ def test_remote_addresses_have_the_name_that_dns_gave_them():
 
         def serve() -> None:
             message, place = server.recvfrom(512)
+            time.sleep(0.2)
             server.sendto(answer(message), place)
 
         tcp = stack.enter_context(Tcp(TcpOptions(dns=True, events=("dns", "connect"))))
@@ -296,7 +298,27 @@ def test_remote_addresses_have_the_name_that_dns_gave_them():
         ]
     said, made = events
     assert (said.kind, said.addresses) == ("dns", ("127.0.0.1",))
+    assert said.pid == os.getpid()
+    assert said.took_ns is not None
+    assert 0.2 <= said.took_ns / 1e9 < 10
     assert (made.kind, made.remote_name) == ("connect", "www.test")
+
+
+def test_answers_to_others_are_left_out_where_there_is_a_target():
+    question = "import socket; socket.socket(2, 2).sendto({!r}, ('127.0.0.1', 53))"
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        server.bind(("127.0.0.1", 53))
+        tcp = stack.enter_context(Tcp(TcpOptions(dns=True, events=("dns",), pids=(os.getpid(),))))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.sendto(QUESTION.replace(b"\3www", b"\3own"), ("127.0.0.1", 53))
+            subprocess.run([sys.executable, "-c", question.format(QUESTION)], check=True)
+            for _ in range(2):
+                message, place = server.recvfrom(512)
+                server.sendto(answer(message), place)
+            assert client.recv(512)
+        names = [event.names for event in tcp.stop().events if event.kind == "dns"]
+    assert names == [("own.test",)]
 
 
 ELSEWHERE = f"""
