@@ -132,7 +132,7 @@ static __always_inline void send_answer(unsigned char *message, u32 size, struct
 	answer->head.time_ns = bpf_ktime_get_ns();
 	answer->head.kind = TCP_NAME;
 	answer->took_ns = 0;
-	answer->unwanted = 0;
+	answer->unwanted = has_targets();
 	answer->size = size;
 	answer->netns = netns;
 	put_question(answer, udp);

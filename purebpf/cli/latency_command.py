@@ -133,11 +133,13 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
     from purebpf.cli.countdown import counting_down
     from purebpf.cli.loss import explain_table
     from purebpf.measure import run as pipeline
+    from purebpf.measure.cpu_limits import CpuLimitWatch
     from purebpf.measure.latency import Latency, Request
     from purebpf.measure.requests import narrow
 
     request = narrow(Request, options, measure=measure, unit_ns=options.unit[1])
     make = partial(Latency, request)
+    limits = CpuLimitWatch(options.pids)
     with (
         Output(options.output) as output,
         pipeline.prepare(make, options.command, output.reader) as (session, ends),
@@ -146,19 +148,18 @@ def run(measure: str, title: str, options: SpanOptions) -> int:
         last = pipeline.run(
             session,
             ends,
-            lambda: output.write(_render(session.interval(), options)),
+            lambda: output.write(_render(session.interval(), options, limits.sentences())),
             watching=counting_down(options.duration_s, options.command),
         )
         status = ends.status()
-        output.write(_render(last, options))
+        output.write(_render(last, options, limits.sentences()))
         explain_table(last.loss, verbose=options.verbose)
     if options.strict and last.loss.any:
         return command.LOSS
     return status
 
 
-def _render(interval: Interval, options: SpanOptions) -> Iterable[str]:
-    unit, unit_ns = options.unit
+def _render(interval: Interval, options: SpanOptions, notes: Sequence[str]) -> Iterable[str]:
     if options.format == "json":
         import json
 
@@ -166,17 +167,19 @@ def _render(interval: Interval, options: SpanOptions) -> Iterable[str]:
         from purebpf.results.shape.distribution import json_document
 
         about = {"elapsed_s": round(interval.elapsed_s, 3)}
-        document = json_document(interval.distributions, unit_ns, interval.loss, about)
+        document = json_document(interval.distributions, options.unit[1], interval.loss, about)
         return [json.dumps(json_object("distribution", document)) + "\n"]
-    return _text(interval.distributions, options, unit, unit_ns)
+    return _text(interval.distributions, options, notes)
 
 
 def _text(
-    distributions: Sequence[Distribution], options: SpanOptions, unit: str, unit_ns: int
+    distributions: Sequence[Distribution], options: SpanOptions, notes: Sequence[str]
 ) -> Iterator[str]:
     from purebpf.results.shape.distribution import text
 
+    unit, unit_ns = options.unit
     yield "\n"
+    yield from (f"{note}\n" for note in notes)
     if options.timestamp:
         yield time.strftime("%H:%M:%S\n")
     yield from text(distributions, unit, unit_ns, totals=options.totals)

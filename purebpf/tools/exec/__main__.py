@@ -34,7 +34,12 @@ def _run(options: ExecOptions, view: event_command.EventView, columns: Columns) 
         return follow(table, doing, losses=table.losses)
     if view.format == "json":
         return follow(JsonPrinter(), doing)
-    text = TextPrinter(times=columns.times, cgroups=columns.cgroups, whole=view.verbose)
+    from purebpf.measure.target_names import name_commands
+
+    above = [f"children of {name}" for name in name_commands(options.pids)] if options.tree else []
+    text = TextPrinter(
+        times=columns.times, cgroups=columns.cgroups, whole=view.verbose, above=above
+    )
     return follow(text, doing)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from purebpf.cli.event_lines import JsonLines, TaskLines, event_document, fit
 from purebpf.errors import errno_name
@@ -27,11 +28,24 @@ class TextPrinter(TaskLines[Event]):
         times: with the time of day.
         cgroups: with the container or unit.
         whole: with all arguments that were recorded.
+        above: lines above the names of the columns.
     """
 
-    def __init__(self, *, times: bool = False, cgroups: bool = False, whole: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        times: bool = False,
+        cgroups: bool = False,
+        whole: bool = False,
+        above: Sequence[str] = (),
+    ) -> None:
         super().__init__(times=times, cgroups=cgroups)
         self._whole = whole
+        self._above = above
+
+    def header(self) -> str:
+        """The lines above, and the names of the columns."""
+        return "\n".join((*self._above, super().header()))
 
     def columns(self, cgroup: str) -> str:
         """The names of the columns."""

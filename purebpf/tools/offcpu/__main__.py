@@ -30,20 +30,23 @@ def _run(options: OffCpuOptions, view: ResultOptions) -> int:
     # what --help and a misspelt option need not pay for
     from purebpf.cli import run as results
     from purebpf.cli.destination import head
+    from purebpf.measure.disk_users import DiskUsers
     from purebpf.tools.offcpu.session import OffCpu
 
     heading = head(title(options), view, details=view.delimited or view.offsets or options.waker)
     if options.python and any(destination.format == "text" for destination in view.to):
         options = options._replace(python_lines=True)
+    users = DiskUsers()
     with results.measure(
         *(partial(OffCpu, options), options.command, heading, view), duration_s=options.duration_s
     ) as run:
         profile = run.add_lines(run.result)
         status = run.end()
         from purebpf.cli.places import brief  # not before everything is measured
-        from purebpf.tools.offcpu.render import render
+        from purebpf.tools.offcpu.render import render, waits_for_disks
 
-        run.write(partial(render, profile, view))
+        notes = [users.sentence()] if waits_for_disks(profile) else []
+        run.write(partial(render, profile, view, notes=[note for note in notes if note]))
         run.say_what_was_written(profile, brief)
         _explain(profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status

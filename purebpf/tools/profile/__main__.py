@@ -48,10 +48,19 @@ def _run(options: ProfileOptions, view: ResultOptions) -> int:
         from purebpf.results.formats.answer import cpus_of_sample, functions
         from purebpf.tools.profile.render import render  # not before everything is measured
 
-        run.write(partial(render, profile, view, notes=notes))
+        run.write(partial(render, profile, view, notes=notes, parents=_parents(options)))
         run.say_what_was_written(profile, partial(functions, cpus=cpus_of_sample(profile)))
         _explain(options, profile, verbose=view.verbose)
     return command.LOSS if view.strict and profile.loss.any else status
+
+
+def _parents(options: ProfileOptions) -> list[str]:
+    """The commands whose children are sampled, too."""
+    if not options.tree:
+        return []
+    from purebpf.measure.target_names import name_commands
+
+    return name_commands(options.pids)
 
 
 def _adapt(options: ProfileOptions, view: ResultOptions) -> ProfileOptions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -21,14 +21,27 @@ _IDLE_SHARE = 0.05
 
 
 def render(
-    profile: Profile, view: ResultOptions, format_name: str, *, notes: Iterable[str] = ()
+    profile: Profile,
+    view: ResultOptions,
+    format_name: str,
+    *,
+    notes: Iterable[str] = (),
+    parents: Sequence[str] = (),
 ) -> Iterable[str | bytes]:
-    """The pieces of one output, without the title; `notes` are lines above the table of a text."""
+    """The pieces of one output, without the title.
+
+    Args:
+        profile: samples of CPU time.
+        view: the display.
+        format_name: the format of the output.
+        notes: lines above the table of a text.
+        parents: commands whose children were sampled.
+    """
     from purebpf.cli.destination import wants_answer
 
     wants_addresses = view.delimited or view.addresses
     if wants_answer(view, format_name, details=wants_addresses):
-        from purebpf.cli.own_functions import describe_own
+        from purebpf.cli.own_functions import describe_own, describe_programs
         from purebpf.results.formats import answer
 
         cpus = answer.cpus_of_sample(profile)
@@ -43,11 +56,17 @@ def render(
             whole_names=view.verbose,
         )
         above = (f"{fold(note, _WIDTH)}\n\n" for note in notes)
-        return chain(above, describe_own(profile), pieces)
+        programs = describe_programs(profile, parents) if _has_target(profile) else ()
+        return chain(above, programs, describe_own(profile), pieces)
     from purebpf.results.formats import writer  # not before everything is measured
 
     style = writer.Style(view.delimited, view.annotations, view.addresses)
     return writer.write(profile, format_name, style)
+
+
+def _has_target(profile: Profile) -> bool:
+    """Return True if a target was chosen: of a whole machine, the programs are not one answer."""
+    return bool(profile.about.get("filtered"))
 
 
 def _describe_idle(profile: Profile, cpus: float) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.cli.own_functions import describe_own
+from purebpf.cli.own_functions import describe_own, describe_programs
 from purebpf.results import Labels, Profile
 from purebpf.symbols.frame import Address, Frame
 
@@ -54,3 +54,18 @@ def test_the_line_fits_eighty_columns() -> None:
         profile.add((go(leaf), go("runtime.goexit")), (), 60, Labels("exporter", 7, 7))
     line, *_ = describe_own(profile)
     assert len(line.rstrip("\n")) <= 80
+
+
+def short_processes(many: int) -> Profile:
+    profile = Profile("", unit="samples")
+    for pid in range(many):
+        comm = "cut" if pid % 3 else "expr"
+        profile.add((), (go("do_exit"),), 5, Labels(comm, 100 + pid, 100 + pid))
+    return profile
+
+
+def test_many_short_processes_are_summed_by_program() -> None:
+    parent, programs = describe_programs(short_processes(30), ["7: sh collect.sh"])
+    assert parent == "children of 7: sh collect.sh\n"
+    assert programs == "programs: 67 % cut (20 processes), 33 % expr (10 processes)\n\n"
+    assert list(describe_programs(short_processes(5), ["7: sh collect.sh"])) == []

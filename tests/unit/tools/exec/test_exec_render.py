@@ -149,3 +149,9 @@ def test_a_command_excludes_processes(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit, match="2"):
         parse(["-p", "1", "--", "true"])
     assert "exclude a command" in capsys.readouterr().err
+
+
+def test_the_parent_of_a_tree_stands_above_the_columns() -> None:
+    first, second = TextPrinter(above=["children of 7: sh collect.sh"]).header().splitlines()
+    assert first == "children of 7: sh collect.sh"
+    assert second.startswith("EVENT")
