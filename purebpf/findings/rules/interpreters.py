@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.facts import JavaMonitor
@@ -19,6 +19,8 @@ __all__ = ["garbage_collection", "java_monitors", "python_gil", "ruby_gvl", "rub
 _LEAST = 0.1
 _HOG = 0.3
 """The part of the time that a thread has to run to be the one that keeps the GIL."""
+_MORE_QUEUED = 1.5
+"""Waits for a CPU, by waits for the GIL, of threads that lose their time to the run queue."""
 _COLLECTING_THREADS = re.compile(
     r"(GC Thread|G1 |ZWorker|ZDriver|Shenandoah|ParGC|VM Thread|CMS |Concurrent Mark|Finalizer)"
 )
@@ -49,11 +51,14 @@ def python_gil(evidence: Evidence) -> Iterator[Finding]:
         cost = max(evidence.rate(victims), sum(waited_s.values()) / evidence.elapsed_s)
         if cost < _LEAST or hog_share < _HOG:
             continue
+        tids = {stay.tid for stay in victims} | set(waited_s)
+        if _queued(evidence, tids) > _MORE_QUEUED * cost:
+            continue  # whoever has it waits for a CPU, too
         function = _mostly(evidence, [s for s in stays if s.tid == hog and s.kind == "cpu"])
         if not function:
             continue
         waiting = Counter(evidence.spell(stay.own) for stay in victims if stay.own)
-        threads = len({stay.tid for stay in victims} | set(waited_s))
+        threads = len(tids)
         yield Finding(
             "gil",
             evidence.process(pid).comm,
@@ -69,6 +74,13 @@ def python_gil(evidence: Evidence) -> Iterator[Finding]:
             ),
             ("lock", "--userspace", "-p", str(pid)),
         )
+
+
+def _queued(evidence: Evidence, tids: Container[int]) -> float:
+    """Return how many of these threads wait for a CPU, in the mean."""
+    return sum(one.queued_s for one in evidence.facts.threads if one.tid in tids) / (
+        evidence.elapsed_s
+    )
 
 
 def _wanted_cpu(evidence: Evidence, tid: int) -> float:
@@ -88,6 +100,8 @@ def ruby_gvl(evidence: Evidence) -> Iterator[Finding]:
         hog = running.most_common(1)[0][0] if running else 0
         hog_share = _wanted_cpu(evidence, hog)
         if hog_share < _HOG or not waiting - {hog}:
+            continue
+        if _queued(evidence, waiting) > _MORE_QUEUED * cost:
             continue
         yield Finding(
             *("gil", evidence.process(pid).comm, (pid,), cost),

@@ -66,6 +66,17 @@ def test_the_gil_shows_in_sums_of_waits_where_no_look_saw_it() -> None:
     assert round(finding.cost, 2) == 0.84
 
 
+def test_threads_that_wait_longer_for_a_cpu_than_for_the_gil_lose_nothing_by_it() -> None:
+    def starved(queued_s: float) -> list[str]:
+        measured = contended(WORD, WORD + 4)
+        queues = tuple(ThreadTime(7, tid, 0.2, queued_s) for tid in (8, 9, 10))
+        found = find(measured._replace(threads=(*measured.threads, *queues)))
+        return [one.kind for one in found]
+
+    assert "gil" in starved(2.0)
+    assert "gil" not in starved(6.0)
+
+
 def test_other_condition_variables_and_locks_are_not_the_gil() -> None:
     for measured in (
         contended(WORD),
