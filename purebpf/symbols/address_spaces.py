@@ -160,10 +160,14 @@ class AddressSpaces:
         process = self._known(pid)
         generation = next(process.by_likelihood(comm), None) if process else None
         span = generation.span(address) if generation else None
-        if generation is None or span is None:
+        if process is None or generation is None or span is None:
             return span
         start, end = span
-        for first, behind, _ in generation.contested(self.since, self._differ).overlapping(*span):
+        parts = [*generation.contested(self.since, self._differ).overlapping(start, end)]
+        for earlier in process.with_name(comm, self.since):
+            if earlier is not generation:
+                parts += earlier.differing(generation, span, self._differ)
+        for first, behind, _ in parts:
             if behind <= address:
                 start = max(start, behind)
             elif first > address:
@@ -173,35 +177,53 @@ class AddressSpaces:
     def is_contested(self, pid: int, address: int, comm: str | None = None) -> bool:
         """Return True if an address showed the code of several files since `since`.
 
-        `find` answers with the last one; which one a stack passed through is not known. The
+        A process may load a library where another one was, or execute a program of the same name.
+        `find` answers with the last file; which one a stack passed through is not known. The
         arguments are those of `find`.
         """
         process = self._known(pid)
         for generation in process.by_likelihood(comm) if process else ():
-            if generation.find(address) is not None:
-                return generation.contested(self.since, self._differ).owner(address) >= 0
+            newest = generation.find(address)
+            if newest is not None:
+                break
+        else:
+            return False
+        if generation.contested(self.since, self._differ).owner(address) >= 0:
+            return True
+        assert process is not None
+        for earlier in process.with_name(comm, self.since):
+            other = None if earlier is generation else earlier.find(address)
+            if other is not None and self._differ(other, newest):
+                return True
         return False
 
     def begin(self, since: int) -> None:
         """Questions are about a later time from now on: that of the next window of a long run."""
         self.since = since
         for process in self._processes.values():
-            if any(generation.is_contested for generation in process.generations):
+            generations = process.generations
+            if len(generations) > 1 or any(generation.is_contested for generation in generations):
                 process.change()
 
-    def replaces(self, record: Mmap | Mmap2) -> bool:
-        """Return True if a record takes addresses of its process that showed another file."""
+    def replaces(self, record: Mmap | Mmap2 | Comm) -> bool:
+        """Return True if a record takes addresses of its process that showed another file, or
+        executes a program of the same name.
+        """
         process = self._processes.get(record.pid)
+        if process is None:
+            return False
+        if isinstance(record, Comm):
+            return record.exec and record.comm in process.generations[-1].names
         mapping = code_of(record)
-        if process is None or mapping is None:
+        if mapping is None:
             return False
         return process.generations[-1].replaces(self._row(mapping), self._differ)
 
     def settle(self, pid: int) -> None:
         """No stack of a process is older than its mappings so far."""
         process = self._processes.get(pid)
-        for generation in process.generations if process else ():
-            generation.settle()
+        if process is not None:
+            process.settle()
 
     def keep_aside(self, pid: int) -> int:
         """Keep what is mapped now, under another number; return that."""
@@ -209,6 +231,8 @@ class AddressSpaces:
         copy = ProcessHistory(self._versions)
         copy.parent, copy.since = process.parent, process.since
         copy.generations = [generation.child() for generation in process.generations]
+        if process.settled in process.generations:
+            copy.settled = copy.generations[process.generations.index(process.settled)]
         number = _ASIDE + next(self._versions)
         self._processes[number] = copy
         return number

@@ -33,15 +33,19 @@ LAST = (1 << 64) - 1
 
 
 class ProcessHistory:
-    """A process id and the programs that ran under it; `since` is the time of the last snapshot."""
+    """A process id and the programs that ran under it; `since` is the time of the last snapshot.
 
-    __slots__ = ("_versions", "generations", "parent", "since", "version")
+    No stack is older than the generation `settled`.
+    """
+
+    __slots__ = ("_versions", "generations", "parent", "settled", "since", "version")
 
     def __init__(self, versions: count[int]) -> None:
         self._versions = versions
         self.generations = [Generation(())]
         self.parent = 0
         self.since = 0
+        self.settled: Generation | None = None
         self.change()
 
     def change(self) -> None:
@@ -55,6 +59,23 @@ class ProcessHistory:
         self.generations.append(generation)
         del self.generations[:-_KEEP_GENERATIONS]
         self.change()
+
+    def settle(self) -> None:
+        """No stack is older than what is mapped now."""
+        self.settled = self.generations[-1]
+        self.settled.settle()
+
+    def with_name(self, comm: str | None, since: int) -> Iterator[Generation]:
+        """Return the generations of a name that had not ended at a time, the newest first."""
+        until = LAST
+        for generation in reversed(self.generations):
+            if 0 < until < since:
+                return
+            if comm is None or comm in generation.names:
+                yield generation
+            if generation is self.settled:
+                return
+            until = generation.since
 
     def by_likelihood(self, comm: str | None) -> Iterator[Generation]:
         """Return generations with a name first, the newest first; the first one is nearly always
@@ -160,6 +181,16 @@ class Generation:
         if self._contested is None or self._contested[0] != key:
             self._contested = key, self._find_contested(max(since, self.since), differ)
         return self._contested[1]
+
+    def differing(
+        self, newer: Generation, span: tuple[int, int], differ: Differ
+    ) -> Iterator[tuple[int, int, int]]:
+        """The parts of a span where another generation shows other code."""
+        segments, order = self._indexed()[1:]
+        for start, end, owner in segments.overlapping(*span):
+            other = newer.find(start)
+            if other is not None and differ(self._row(order[owner]), other):
+                yield start, end, owner
 
     def _find_contested(self, since: int, differ: Differ) -> Segments:
         starts, ends = self.mappings[::ROW_FIELDS], self.mappings[1::ROW_FIELDS]

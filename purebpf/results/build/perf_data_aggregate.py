@@ -180,7 +180,7 @@ class Counting:
             elif isinstance(record, Comm):
                 comms[record.tid] = record.comm
                 owners.pop((record.pid, record.tid), None)
-                counted.spaces.feed(record)
+                self._remember(record)
             elif isinstance(record, Fork):
                 comms[record.tid] = comms.get(record.ptid) or comms.get(
                     record.ppid, f":{record.tid}"
@@ -189,7 +189,7 @@ class Counting:
                 counted.spaces.feed(record)
             elif isinstance(record, Mmap | Mmap2) and record.pid != HOST_KERNEL:
                 build_id = self._build_ids.get(record.filename)
-                self._map(_with_build_id(record, build_id) if build_id else record)
+                self._remember(_with_build_id(record, build_id) if build_id else record)
             elif isinstance(record, Other) and record.type == PERF_RECORD_CALLCHAIN_DEFERRED:
                 for sample, (its_event, owner) in self._deferred.complete(record):
                     self._count(its_event, owner, sample)
@@ -217,8 +217,8 @@ class Counting:
         if self._wants_slots and sample.time:
             self._place(event, key, sample.time, weight)
 
-    def _map(self, record: Mmap | Mmap2) -> None:
-        """Take in a mapping. Samples before one that replaces code keep the names of that."""
+    def _remember(self, record: Mmap | Mmap2 | Comm) -> None:
+        """Take in what a process maps. Samples before code was replaced keep the names of that."""
         spaces, pid = self.counted.spaces, record.pid
         has_room = len(self.counted.aside) < _MOST_ASIDE
         if pid in self._sampled and has_room and spaces.replaces(record):

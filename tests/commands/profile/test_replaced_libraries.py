@@ -1,4 +1,4 @@
-"""Libraries that are loaded at the address of one that is gone: each stack has its own names."""
+"""Code that comes to the addresses of code that is gone: each stack has its own names."""
 
 from __future__ import annotations
 
@@ -90,3 +90,50 @@ def test_samples_of_a_recording_have_the_names_of_their_time(plugins: int, tmp_p
         ("first", "of_first"),
         ("second", "of_second"),
     }
+
+
+UPGRADED = r"""
+#include <unistd.h>
+static volatile unsigned long sink;
+__attribute__((noinline)) void NAME(void) { for (int i = 0; i < 10000000; i++) sink += i; }
+int main(void)
+{
+    for (int i = 0; i < 30; i++)
+        NAME();
+    if (NEXT[0])
+        execl(NEXT, "service", (char *)0);
+}
+"""
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> str:
+    """A program that executes its next version, which has the same name and the same addresses."""
+    following = ""
+    for name in ("new_work", "old_work"):
+        folder = tmp_path / name
+        folder.mkdir()
+        flags = ["-no-pie", "-static", f"-DNAME={name}", f'-DNEXT="{following}"']
+        following = str(folder / "service")
+        command = [*BUILD, *flags, "-o", following]
+        subprocess.run(command, input=UPGRADED, text=True, check=True)
+    return following
+
+
+def test_two_programs_of_one_process_and_name_have_no_names(service: str) -> None:
+    run = run_tool("profile", "-f", "-U", "-F", "199", "--", service)
+    assert run.returncode == 0, run.stderr
+    assert "service;" in run.stdout
+    assert "_work" not in run.stdout, run.stdout
+    assert "several files were loaded at this address" in " ".join(run.stderr.split())
+
+
+def test_a_recording_names_both_programs(service: str, tmp_path: Path) -> None:
+    data = str(tmp_path / "service.data")
+    assert run_tool("record", "-g", "-F", "199", "-o", data, "--", service).returncode == 0
+    run = run_tool("report", "-i", data, "--format", "folded")
+    assert run.returncode == 0, run.stderr
+    lines = [line.rpartition(" ") for line in run.stdout.splitlines()]
+    old = sum(int(count) for stack, _, count in lines if "old_work" in stack)
+    new = sum(int(count) for stack, _, count in lines if "new_work" in stack)
+    assert 0.6 < old / new < 1.6, run.stdout

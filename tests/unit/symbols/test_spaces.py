@@ -380,3 +380,37 @@ def test_mappings_that_were_kept_aside_stay_as_they_were():
     assert not spaces.is_contested(7, 0x1000)
     spaces.feed(_plugin(0x1000, "/lib/a", 30, 1))
     assert spaces.is_contested(7, 0x1000)
+
+
+def _executed(spaces: AddressSpaces, comm: str, path: str, time: int, inode: int) -> None:
+    spaces.feed(Comm(7, 7, comm, exec=True, time=time))
+    spaces.feed(_plugin(0x1000, path, time, inode))
+
+
+def test_programs_of_one_name_at_the_same_addresses_are_contested():
+    spaces = AddressSpaces()
+    _executed(spaces, "app", "/v1/app", 10, 1)
+    _executed(spaces, "other", "/bin/other", 15, 3)
+    spaces.feed(Comm(7, 7, "app", exec=True, time=20))
+    spaces.feed(_plugin(0x1800, "/v2/app", 20, 2))
+    places = (0x1000, 0x1800, 0x2000)
+    assert [spaces.is_contested(7, at, "app") for at in places] == [False, True, False]
+    assert not spaces.is_contested(7, 0x1000, "other")
+    assert spaces.is_contested(7, 0x1800)
+    assert spaces.span(7, 0x2100, "app") == (0x2000, 0x2800)
+    spaces.begin(16)  # the first program had ended
+    assert not spaces.is_contested(7, 0x1800, "app")
+
+
+def test_the_same_program_again_is_not_contested():
+    spaces = AddressSpaces()
+    _executed(spaces, "app", "/bin/app", 10, 1)
+    _executed(spaces, "app", "/bin/app", 20, 1)
+    assert not spaces.is_contested(7, 0x1000, "app")
+    aside = spaces.keep_aside(7)
+    _executed(spaces, "app", "/v2/app", 30, 2)
+    spaces.settle(7)
+    assert not spaces.is_contested(7, 0x1000, "app")
+    assert not spaces.is_contested(aside, 0x1000, "app")
+    _executed(spaces, "app", "/v3/app", 40, 3)
+    assert spaces.is_contested(7, 0x1000, "app")
