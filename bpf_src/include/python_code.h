@@ -46,6 +46,108 @@ static __always_inline bool read_php_function(struct python_walk *walk, u64 func
 	return read_word(&fields[PHP_CLASS_NAME], fields[PHP_CLASS_NAME] + PHP_NAME_IN_CLASS);
 }
 
+#define RUBY_TYPE 0x1F // of an object
+#define RUBY_STRING 5
+#define RUBY_NOT_EMBEDDED (1u << 13)
+#define RUBY_LENGTH_SHIFT 14 // of one in the object, up to 3.1
+#define RUBY_LENGTH_MASK 0x1F
+#define RUBY_SIZE 5 // in the high half
+#define RUBY_START 6
+#define RUBY_LINES 7
+#define RUBY_LINES_SIZE 9
+#define RUBY_INDEX 10
+#define RUBY_IS_METHOD 1 // a bit of the address of a definition, which is even
+#define RUBY_IMEMO 0x1A
+#define RUBY_ISEQ_KIND 7
+#define RUBY_ARRAY 7
+#define RUBY_EMBEDDED (1u << 13)
+#define RUBY_ID 32    // in a definition
+#define RUBY_PLACE 64 // in the content of code: file, two names, and line
+
+// The kind of an object of the interpreter, by its flags; 0 of a program's.
+static __always_inline u32 ruby_kind(u64 flags)
+{
+	return (flags & RUBY_TYPE) == RUBY_IMEMO ? flags >> 12 & 0xF : 0;
+}
+
+// The string of a path: that object, or the first element of an array.
+static __always_inline u64 ruby_path(u64 object)
+{
+	u64 flags = user_word(object);
+
+	if ((flags & RUBY_TYPE) != RUBY_ARRAY)
+		return object;
+	return user_word(flags & RUBY_EMBEDDED ? object + 16 : user_word(object + 32));
+}
+
+// Where the text of a string of Ruby is; its length goes into `code_fields`. 0: it is no string.
+__noinline u64 ruby_text(u32 place, u64 string, u32 is_file)
+{
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+	u64 flags, length, at;
+
+	if (!walk)
+		return 0;
+	if (bpf_probe_read_user(walk->text, 32, (void *)string) ||
+	    (walk->text[0] & RUBY_TYPE) != RUBY_STRING) {
+		return 0;
+	}
+	flags = walk->text[0];
+	length = walk->text[2];
+	at = string + 24;
+	if (flags & RUBY_NOT_EMBEDDED) {
+		at = walk->text[3];
+	} else if (!walk->layout.string_shift) {
+		length = flags >> RUBY_LENGTH_SHIFT & RUBY_LENGTH_MASK;
+		at = string + 16;
+	}
+	if (length > MOST_STRING)
+		length = MOST_STRING;
+	if (is_file)
+		walk->code_fields[RUBY_FILE_LENGTH] = length;
+	else
+		walk->code_fields[RUBY_NAME_LENGTH] = length;
+	return at;
+}
+
+// Fills `code_fields` for code of Ruby, or for the definition of a method written in C. False: it is
+// none.
+__noinline int read_ruby_function(u32 place, u64 function)
+{
+	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
+	u64 *fields, content;
+
+	if (!walk)
+		return 0;
+	fields = walk->code_fields;
+	__builtin_memset(fields, 0, (RUBY_FILE_LENGTH + 1) * sizeof(u64));
+	if (function & RUBY_IS_METHOD) {
+		if (!read_word(&fields[RUBY_NAME], (function & ~1ull) + RUBY_ID))
+			return 0;
+		fields[RUBY_KIND] = RUBY_METHOD;
+		fields[RUBY_FILE + 1] = fields[RUBY_NAME]; // there are no texts that tell it
+		return 1;
+	}
+	if (bpf_probe_read_user(fields, 24, (void *)function) ||
+	    ruby_kind(fields[0]) != RUBY_ISEQ_KIND)
+		return 0;
+	content = fields[2];
+	fields[RUBY_KIND] = 0;
+	if (bpf_probe_read_user(&fields[1], 32, (void *)(content + RUBY_PLACE)) ||
+	    bpf_probe_read_user(&fields[RUBY_SIZE], 16, (void *)content) ||
+	    bpf_probe_read_user(&fields[RUBY_LINES], 32,
+				(void *)(content + walk->layout.function_file)))
+		return 0;
+	content = fields[1];
+	fields[RUBY_NAME] = ruby_text(place, fields[3], false);
+	fields[2] = 0;
+	fields[RUBY_FILE] = ruby_text(place, ruby_path(content), true);
+	if (!fields[RUBY_NAME] || !fields[RUBY_FILE])
+		return 0;
+	fields[RUBY_KIND] = RUBY_CODE;
+	return 1;
+}
+
 // What tells the code object of `code_fields` from those that had its memory before.
 static __always_inline u64 code_identity(u32 place, struct python_walk *walk)
 {
@@ -89,12 +191,19 @@ __noinline u32 fill_record(u32 place)
 	record->first_line = field(walk->code_fields, layout->code_first_line);
 	record->lines_size = 0;
 	__builtin_memset(record->text, 0, TEXT_BYTES);
-	name_size = read_string(layout, record->name, &record->name_state, &record->name_length,
+	if (layout->style == RUBY_FRAMES && walk->code_fields[RUBY_KIND] == RUBY_METHOD) {
+		record->name_state = BYTES_OF_PHP;
+		record->name_length = 0;
+		record->path_state = BYTES_OF_PHP;
+		record->path_length = 0;
+		return __builtin_offsetof(struct python_code, text);
+	}
+	name_size = read_string(walk, record->name, &record->name_state, &record->name_length,
 				record->text, NAME_BYTES);
 	OPAQUE(name_size);
 	if (name_size > NAME_BYTES)
 		return 0;
-	path_size = read_string(layout, record->path, &record->path_state, &record->path_length,
+	path_size = read_string(walk, record->path, &record->path_state, &record->path_length,
 				record->text + name_size, PATH_BYTES);
 	return __builtin_offsetof(struct python_code, text) + name_size + path_size;
 }
@@ -251,6 +360,11 @@ __noinline u32 code_number(u32 place, u64 code)
 			st->python_unnamed++;
 			return NO_CODE;
 		}
+	} else if (walk->layout.style == RUBY_FRAMES) {
+		if (!read_ruby_function(place, code)) {
+			st->python_unnamed++;
+			return NO_CODE;
+		}
 	} else if (!read_fields(walk->code_fields, walk->layout.code_size,
 				code + walk->layout.code_start)) {
 		return defer(st, place);
@@ -269,7 +383,7 @@ __noinline u32 code_number(u32 place, u64 code)
 		number = NO_CODE;
 		if (!walk->is_unread)
 			number = introduce_code(place);
-		if (walk->is_unread && walk->layout.style != PHP_FRAMES)
+		if (walk->is_unread && walk->layout.style < PHP_FRAMES)
 			return defer(st, place);
 		if (number == NO_CODE) {
 			st->python_unnamed++;

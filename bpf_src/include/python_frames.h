@@ -11,6 +11,7 @@
 #include "python_code.h"
 #include "python_tasks.h"
 #include "python_thread.h"
+#include "ruby_frames.h"
 
 #define PYTHON_STRIDE 16 // frames that one of two loops is for: see unwind_walk.h
 // FRAME_OWNED_BY_CSTACK (3.12), FRAME_OWNED_BY_INTERPRETER (3.14): a frame without code, below the
@@ -70,17 +71,22 @@ __noinline int python_step(u32 place)
 __noinline int take_python_steps(u32 place)
 {
 	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
-	bool is_php;
 	int more = 1;
+	u8 style;
 
 	if (!walk)
 		return 0;
-	is_php = walk->layout.style == PHP_FRAMES;
+	style = walk->layout.style;
 
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken < PYTHON_STRIDE; taken++) {
 		OPAQUE(taken);
-		more = is_php ? php_step(place) : python_step(place);
+		if (style == PHP_FRAMES)
+			more = php_step(place);
+		else if (style == RUBY_FRAMES)
+			more = ruby_step(place);
+		else
+			more = python_step(place);
 		if (!more)
 			break;
 	}

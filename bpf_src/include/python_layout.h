@@ -31,6 +31,7 @@ enum python_style {
 	ENTRY_FLAG = 1,	 // 3.11
 	SHIM_FRAMES = 2, // 3.12
 	PHP_FRAMES = 3,	 // no Python: see php_frames.h
+	RUBY_FRAMES = 4, // and ruby_frames.h
 };
 
 // Offsets as in purebpf/runtimes/cpython/layout.py; those that a version does not have are 0. Those of a code
@@ -83,7 +84,7 @@ struct python_process {
 	u8 pad[3];
 	u64 executor;	   // of PHP: the address of executor_globals
 	u64 generators;	   // and of the pointer to the class of generators; 0: not known
-	u32 function_file; // in a function
+	u32 function_file; // in a function; of Ruby, the lines in the content of code
 	u32 pad_end;
 };
 
@@ -144,6 +145,7 @@ struct python_walk {
 	u64 php_outermost; // of generators that wait, of which php_frames.h has met up to `php_above`
 	u64 php_above;
 	u64 php_caller; // of the outermost
+	u64 ruby_end;	// of the frames
 	u32 least;	// version of what is deferred
 	u32 most;
 	struct python_process layout;	       // of this process

@@ -12,11 +12,26 @@
 #define BYTES_OF_PHP 0x64 // PyASCIIObject.state of a compact string of one byte each
 #define TABLE_PARTS 8	  // of so many bytes, that tell a table from others
 
+#define RUBY_KIND 0 // words of `code_fields` of code of Ruby, or of a method written in C
+#define RUBY_NAME 1 // of a method, its number
+#define RUBY_CODE 1 // kinds
+#define RUBY_METHOD 2
+#define RUBY_FILE 3 // and its line; 2 is 0, where PHP has a class
+#define RUBY_NAME_LENGTH 11
+#define RUBY_FILE_LENGTH 12
+
 // What goes in first must be mixed itself, into 0: else it meets the next word in an exclusive or.
 static __always_inline u64 mix(u64 hash, u64 word)
 {
 	hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
 	return hash ^ hash >> 32;
+}
+
+// The length of a text of `code_fields` of Ruby, by its address.
+static __always_inline u64 ruby_length(struct python_walk *walk, u64 address)
+{
+	return walk->code_fields[address == walk->code_fields[RUBY_FILE] ? RUBY_FILE_LENGTH :
+									   RUBY_NAME_LENGTH];
 }
 
 // Of what a string says: its length, its first bytes and, where they are not all, its last ones.
@@ -33,19 +48,29 @@ __noinline u64 text_identity(u32 place, u64 address)
 		return 0;
 	layout = &walk->layout;
 	from = layout->string_length;
+	if (layout->style == RUBY_FRAMES) {
+		if (walk->code_fields[RUBY_KIND] == RUBY_METHOD)
+			return address;
+		from = 0;
+	}
 	if (bpf_probe_read_user(walk->text, whole, (void *)(address + from))) {
 		whole = 0; // near the end of a mapping
-		walk->is_unread |=
-			bpf_probe_read_user(walk->text, HEADER_BYTES, (void *)(address + from));
+		if (layout->style != RUBY_FRAMES)
+			walk->is_unread |= bpf_probe_read_user(walk->text, HEADER_BYTES,
+							       (void *)(address + from));
 	}
 	length = walk->text[0];
-	if (length > MOST_STRING)
-		length = MOST_STRING;
 	state = field(walk->text, (layout->string_state - from) & 31) >>
 		(layout->string_shift & 31);
-	if (layout->style == PHP_FRAMES)
+	if (layout->style >= PHP_FRAMES)
 		state = BYTES_OF_PHP;
 	start = state & 1 << 6 ? layout->ascii_size : layout->compact_size;
+	if (layout->style == RUBY_FRAMES) {
+		length = ruby_length(walk, address);
+		start = 0;
+	}
+	if (length > MOST_STRING)
+		length = MOST_STRING;
 	bytes = length * (state >> 2 & 7);
 	hash = mix(0, length << 3 | (state >> 2 & 7));
 	if (!whole) {
@@ -86,15 +111,20 @@ static __always_inline u32 is_text(u32 state)
 }
 
 // A string's state, length and first bytes; how many these are.
-static __always_inline u64 read_string(struct python_process *layout, u64 address, u32 *state,
+static __always_inline u64 read_string(struct python_walk *walk, u64 address, u32 *state,
 				       u32 *length, u8 *to, u32 room)
 {
-	u64 characters = user_word(address + layout->string_length);
-	u64 size; // compared as 64 bits, see read_fields()
+	struct python_process *layout = &walk->layout;
+	u64 characters, size; // compared as 64 bits, see read_fields()
 	u32 kind, start;
 
+	if (layout->style == RUBY_FRAMES) {
+		characters = ruby_length(walk, address);
+	} else {
+		characters = user_word(address + layout->string_length);
+	}
 	*state = user_half(address + layout->string_state) >> (layout->string_shift & 31);
-	if (layout->style == PHP_FRAMES)
+	if (layout->style >= PHP_FRAMES)
 		*state = BYTES_OF_PHP;
 	*length = characters < MOST_STRING ? characters : MOST_STRING;
 	kind = *state >> 2 & 7;

@@ -5,6 +5,7 @@
 #define PYTHON_THREAD_H
 
 #include "python_memory.h"
+#include "ruby_thread.h"
 
 #define MOST_CALLERS 64 // thread states of the main interpreter, the newest, that are looked at
 
@@ -87,6 +88,12 @@ __noinline int find_state(u32 place)
 	if (!walk)
 		return 0;
 	layout = &walk->layout;
+	if (layout->style == RUBY_FRAMES) {
+		walk->is_cut = 0;
+		walk->is_main = 0;
+		walk->state = ruby_context(place);
+		return 0;
+	}
 	if (layout->style == PHP_FRAMES) {
 		u64 both = bpf_get_current_pid_tgid();
 

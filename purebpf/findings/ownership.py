@@ -56,8 +56,8 @@ _STARTS = frozenset(
     {"Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "_bootstrap", "run_module"}
 )
 """Python's functions between the start of a thread and the program's own."""
-_TOPS = frozenset({"<module>", "{main}"})
-"""Code outside of functions: of Python and PHP."""
+_TOPS = frozenset({"<module>", "{main}", "<main>"})
+"""Code outside of functions: of Python, PHP and Ruby."""
 _JAVA_METHOD = compile_later(r"[\w$]+(\.[\w$<>]+)+$")
 """A method of generated code as purebpf names it; other runtimes' names have colons or blanks."""
 _JAVA_LIBRARIES = compile_later(
@@ -74,8 +74,11 @@ _GO_NAME = compile_later(r"[\w./%~-]+\.(\(\*|\w+\[)|([\w.%~-]+/)+[\w%~-]+\.[\w.]
 """A method of a pointer, a generic function, or a function with the path of its package."""
 _MODERATE = 40
 _HARD_TO_READ = compile_later(r"[< ]|operator")
-_SCRIPT = compile_later(r"\.[cm]?[jt]sx?$|^node:|\.(php\d?|phtml|inc)$|\(\d+\) : eval\(\)'d code$")
-"""The module of a function of JavaScript or PHP."""
+_SCRIPT = compile_later(
+    r"\.[cm]?[jt]sx?$|^node:|\.(php\d?|phtml|inc)$|\(\d+\) : eval\(\)'d code$"
+    r"|\.(rb|ru|rake)$|^<internal:"
+)
+"""The module of a function of JavaScript, PHP or Ruby."""
 
 
 class FrameLike(Protocol):

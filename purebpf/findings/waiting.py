@@ -188,7 +188,8 @@ _JAVA_WAITS = (
 )
 """The purposes of threads that the JVM has parked, by methods of its library."""
 _RUBY_MUTEX, _RUBY_CODE = "rb_mutex_", "rb_vm_exec"
-"""A function of Ruby's Mutex inside of the innermost code in Ruby is what a thread waits in."""
+"""A function of Ruby's Mutex inside of the innermost code in Ruby is what a thread waits in; of
+stacks with Ruby frames there is no other one."""
 _RUBY_BLOCKING = (
     *("rb_nogvl", "rb_thread_io_blocking_region", "rb_thread_call_without_gvl"),
     *("rb_io_wait", "rb_thread_wait_fd", "rb_wait_for_single_fd"),
@@ -407,7 +408,7 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
         return "join"
     if _returns_to_ruby(names):
         return "ruby-gvl"
-    inside = names[: names.index(_RUBY_CODE)] if _RUBY_CODE in names else []
+    inside = names[: names.index(_RUBY_CODE)] if _RUBY_CODE in names else names
     if any(name.startswith(_RUBY_MUTEX) for name in inside):
         return "ruby-mutex"
     if _NATIVE_LOCKS.search(head) and ("cond" not in head or "mutex_cond_lock" in head):

@@ -198,7 +198,7 @@ print(*sys.modules, file=sys.stderr)
     assert not among(modules, {"purebpf.cli"})
 
 
-def test_modules_of_php_are_imported_for_processes_that_run_it():
+def test_modules_of_php_and_ruby_are_imported_for_processes_that_run_them():
     modules = imported(
         """
 import sys
@@ -206,6 +206,5 @@ import purebpf.observe.runtimes.cpython.python_tables
 print(*sys.modules, file=sys.stderr)
 """
     )
-    only = {"purebpf.observe.runtimes.php", "purebpf.observe.runtimes.php.php_mapping"}
-    assert among(modules, {"purebpf.observe.runtimes.php"}) <= only
-    assert not among(modules, {"purebpf.runtimes.php"})
+    both = {"purebpf.observe.runtimes.php", "purebpf.observe.runtimes.ruby"}
+    assert not among(modules, {*both, "purebpf.runtimes.php", "purebpf.runtimes.ruby"})

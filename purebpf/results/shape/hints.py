@@ -17,8 +17,8 @@ _SHOWN = 3
 _FRAME_POINTERS = "a CPython that was built with frame pointers (CFLAGS=-fno-omit-frame-pointer)"
 _READ_PYTHONS = frozenset(f"3.{minor}" for minor in range(8, 16))
 _PYTHONS = "CPython 3.8 to 3.15"
-_MAIN = "{main}"
-"""The outermost function of PHP."""
+_MAINS = {"php": "{main}", "ruby": "<main>"}
+"""The names of code outside of functions."""
 _OLD_PYTHONS = frozenset({"2.7", "3.6", "3.7"})
 """Versions of which py-spy 0.4 shows the functions."""
 _OLDEST_READ_JAVA = 11
@@ -90,9 +90,8 @@ def _is_stripped(entry: Frame | Unknown) -> bool:
 
 
 def _has_names(row: Row, runtime: Runtime) -> bool:
-    if runtime.name == "php" and any(
-        isinstance(frame, Frame) and frame.name == _MAIN for frame in row.user or ()
-    ):
+    main = _MAINS.get(runtime.name)
+    if main and any(isinstance(frame, Frame) and frame.name == main for frame in row.user or ()):
         return True
     if runtime.name == "node" and runtime.is_named:
         return True
@@ -174,9 +173,7 @@ def _java(runtime: Runtime, ids: str) -> str:
 
 def _script(runtime: Runtime, ids: str) -> str:
     name, how = _SCRIPTS[runtime.name]
-    if runtime.name == "php":
-        return f"the functions of {name} ({ids}) were not read; {how}"
-    return f"the functions of {name} ({ids}) are not read; {how}"
+    return f"the functions of {name} ({ids}) were not read; {how}"
 
 
 _SCRIPTS = {
@@ -190,8 +187,8 @@ _SCRIPTS = {
     "ruby": (
         "Ruby",
         (
-            "`purebpf dump PID` reads those of 3.0 to 3.4 on x86-64; those that YJIT compiles have "
-            "names with `ruby --yjit --yjit-perf` (Ruby 3.3 and later)"
+            "`purebpf profile` and `purebpf dump PID` read those of 3.0 to 3.4 on x86-64; "
+            "elsewhere, `ruby --yjit --yjit-perf` (3.3 and later) names those that YJIT compiles"
         ),
     ),
 }

@@ -157,7 +157,7 @@ class FrameNames(Closing):
         homes = self._homes(addresses, has_loop=any(is_loop))
         merged = merge(addresses, is_loop, python_frames, is_whole=is_whole, homes=homes)
         generated = self._first_generated(addresses)
-        if generated is not None and merged.fit is not Fit.EXACT:
+        if generated is not None and python_frames:
             # native callers of code that an interpreter compiled are not known
             addresses, homes = addresses[:generated], homes[:generated]
             merged = merge(addresses, is_loop[:generated], python_frames)

@@ -27,8 +27,7 @@ from purebpf.observe.runtimes.cpython.python_process import (
     find_python,
 )
 from purebpf.observe.runtimes.hotspot.libjvm import find_library
-from purebpf.observe.runtimes.php.php_mapping import find_php_file
-from purebpf.observe.runtimes.ruby.ruby_mapping import find_ruby_file
+from purebpf.observe.runtimes.script_file import script_language
 from purebpf.observe.runtimes.v8.node_file import find_node
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
@@ -247,11 +246,12 @@ def _find_v8(pid: int, notes: list[str]) -> V8Process | None:
 def _find_script(pid: int, notes: list[str]) -> ScriptProcess | None:
     """Return the PHP or the Ruby of a process: few processes need the modules of either."""
     try:
-        if find_php_file(pid) is not None:
+        language = script_language(pid)
+        if language == "php":
             from purebpf.observe.runtimes.php.php_process import find_php
 
             return find_php(pid)
-        if find_ruby_file(pid) is not None:
+        if language == "ruby":
             from purebpf.observe.runtimes.ruby.ruby_process import find_ruby
 
             return find_ruby(pid)

@@ -7,11 +7,12 @@ import pytest
 from purebpf.findings.facts import StackFrame
 from purebpf.findings.ownership import Program, short_name, spell_function
 
-GO, CPP, PYTHON, JAVA = (
+GO, CPP, PYTHON, JAVA, RUBY = (
     Program("/srv/spooler", is_go=True),
     Program("/srv/quoted"),
     Program("/usr/bin/python3"),
     Program("/usr/lib/jvm/jdk/bin/java"),
+    Program("/usr/bin/ruby3.1"),
 )
 
 
@@ -26,6 +27,13 @@ GO, CPP, PYTHON, JAVA = (
         ),
         (PYTHON, StackFrame("loads", "/usr/lib/python3.11/json/__init__.py", 3, "python"), False),
         (PYTHON, StackFrame("_call", "<frozen importlib._bootstrap>", 3, "python"), False),
+        (RUBY, StackFrame("block in pay", "/srv/shop/shop.rb", 3), True),
+        (RUBY, StackFrame("pay", "/srv/shop/shop.rb", 3, "ruby"), True),
+        (RUBY, StackFrame("<main>", "/srv/shop/shop.rb", 3), False),
+        (RUBY, StackFrame("call", "/var/lib/gems/3.1.0/gems/rack-3.0/lib/rack/head.rb", 3), False),
+        (RUBY, StackFrame("loop", "<internal:kernel>", 3), False),
+        (RUBY, StackFrame("synchronize", "built-in", 0), False),
+        (RUBY, StackFrame("rb_nogvl", "/usr/lib/libruby-3.1.so.3.1.2", 0), False),
         (PYTHON, StackFrame("_PyEval_EvalFrameDefault", "/usr/bin/python3", 0), False),
         (CPP, StackFrame("Cache::lookup(int)", "/srv/quoted"), True),
         (CPP, StackFrame("std::mutex::lock()", "/srv/quoted"), False),

@@ -124,6 +124,26 @@ SERVER = "/srv/server"
         ),
         (
             (
+                native("pthread_cond_wait"),
+                native("rb_native_cond_wait"),
+                native("rb_mutex_lock"),
+                native("synchronize", "built-in"),
+                native("pay", "/srv/shop.rb"),
+            ),
+            "ruby-mutex",
+        ),
+        (
+            (
+                native("pthread_cond_wait"),
+                native("rb_native_cond_wait"),
+                native("rb_nogvl"),
+                native("read", "built-in"),
+                native("pay", "/srv/shop.rb"),
+            ),
+            "ruby-gvl",
+        ),
+        (
+            (
                 native("pthread_cond_timedwait"),
                 native("rb_vm_exec"),
                 native("rb_mutex_synchronize"),

@@ -72,7 +72,7 @@ def test_where_python_is_read_it_came_too_late() -> None:
             EXECUTE,
             ["functions of PHP (PID 7) were not read", "read those of 8.0 to 8.4"],
         ),
-        (Runtime("ruby"), RUN, ["functions of Ruby (PID 7) are not read", "--yjit-perf"]),
+        (Runtime("ruby"), RUN, ["functions of Ruby (PID 7) were not read", "--yjit-perf"]),
         (Runtime("java", "8"), GENERATED, ["Java 8 (PID 7)", "perf-map-agent"]),
         (Runtime("java"), GENERATED, ["methods of Java (PID 7)", "JDK 11 to 25 on x86-64"]),
     ],
@@ -93,6 +93,7 @@ def test_a_hint_for_each_runtime(runtime, frame, words):
         (Runtime("python", "3.12"), (OTHER, GENERATED)),
         (Runtime("python", "3.12", is_named=True), (EVAL, NAMED, EVAL)),
         (Runtime("php"), (COMPILED, EXECUTE)),
+        (Runtime("ruby"), (Frame("<main>", 0, "/srv/a.rb", Address(0), "user"), RUN)),
         (Runtime("php"), (RUN,)),
     ],
 )

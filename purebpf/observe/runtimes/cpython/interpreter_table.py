@@ -1,4 +1,4 @@
-"""`InterpreterTable`: processes that run Python or PHP, for bpf_src/include/python_frames.h."""
+"""`InterpreterTable`: processes that run Python, PHP or Ruby, for python_frames.h."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from purebpf.observe.runtimes.cpython.python_process import (
     find_python,
 )
 from purebpf.observe.runtimes.cpython.running import program_path, running, runs_python
-from purebpf.observe.runtimes.php.php_mapping import runs_php
+from purebpf.observe.runtimes.script_file import script_language
 from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.runtimes.cpython.layout import NONE
 from purebpf.runtimes.cpython.thread_slot import ThreadSlot, find_slot
@@ -45,12 +45,12 @@ _MOST_PROCESSES = 4096  # of the map `pythons`
 
 
 class Interpreter(NamedTuple):
-    """An interpreter of a published process, Python's or PHP's.
+    """An interpreter of a published process, Python's, PHP's or Ruby's.
 
     Attributes:
         path: of its file.
         program: of the program's, perhaps the same; "" if that is not known.
-        slot: where its threads have their state; None: it is PHP's, of one thread.
+        slot: where its threads have their state, if it is Python's.
     """
 
     tgid: int
@@ -175,20 +175,24 @@ class InterpreterTable(Closing):
         *,
         is_new: bool,
     ) -> None:
+        language = ""
         try:
             python = find_python(tgid, self._files, mappings)
             if python is None:
-                php = _find_php(tgid, mappings) if runs_php(tgid, mappings) else None
-                if php is not None:
+                language = script_language(tgid, mappings)
+                script = _find_script(language, tgid, mappings)
+                if script is not None:
                     self._later.drop(tgid)
-                    self._put(tgid, process, identity, php, None)
+                    self.skipped.pop(tgid, None)
+                    self._put(tgid, process, identity, script, None)
                     return
         except (KernelError, NotSupportedError) as error:
             self.skipped[tgid] = str(error)
             python = None
         if python is None:
             self._known.setdefault(tgid, None)
-            if tgid not in self.skipped and runs_python(tgid):  # its library is not mapped yet
+            if language == "ruby" or (tgid not in self.skipped and runs_python(tgid)):
+                # its library is not mapped yet, or runs nothing yet
                 self._look_later(tgid, process, identity)
             else:
                 self._later.drop(tgid)
@@ -384,11 +388,17 @@ class InterpreterTable(Closing):
             interpreter.process.close()
 
 
-def _find_php(tgid: int, mappings: list[Mapping] | None) -> ScriptProcess | None:
-    """The PHP of a process that has PHP's engine; None: it has ended."""
-    from purebpf.observe.runtimes.php.php_process import find_php
+def _find_script(language: str, tgid: int, mappings: list[Mapping] | None) -> ScriptProcess | None:
+    """The PHP or the Ruby of a process; None: it has ended, or runs nothing yet, or neither."""
+    if language == "php":
+        from purebpf.observe.runtimes.php.php_process import find_php
 
-    return find_php(tgid, mappings)
+        return find_php(tgid, mappings)
+    if language == "ruby":
+        from purebpf.observe.runtimes.ruby.ruby_process import find_ruby
+
+        return find_ruby(tgid, mappings)
+    return None
 
 
 def _slot(python: PythonProcess) -> ThreadSlot | None:

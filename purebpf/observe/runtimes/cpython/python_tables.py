@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from purebpf.closable import Closing
 from purebpf.errors import NotSupportedError
+from purebpf.late_pattern import compile_later
 from purebpf.loader.rings.record_types import RecordMap
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.loader.types.task_offsets import thread_pointer_offset
@@ -31,6 +32,7 @@ from purebpf.symbols.python_words import (
     is_cut,
     split_tasks,
 )
+from purebpf.symbols.runtimes import script_engine
 from purebpf.symbols.start_functions import count_starts
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import STUCK
@@ -66,6 +68,11 @@ _GENERATED = frozenset(
     }
 )
 """Of code that is in no file."""
+_TELLING = compile_later(
+    r"rb_(mutex_|nogvl$|thread_(io_blocking_region|call_without_gvl|wait_fd)|io_wait$"
+    r"|wait_for_single_fd|native_cond_|gc_)|(zend_)?gc_(collect|run|marks|sweep)"
+)
+"""Functions of Ruby and PHP: waits for a lock and for a file, the collection of garbage."""
 _FITS = {Fit.SWITCHED: "base", Fit.OUTSIDE: "outside", Fit.UNKNOWN: "unknown"}
 """In the path of what runs tasks: the process has imported it."""
 
@@ -233,33 +240,39 @@ class PythonTables(Closing):
                 words = ()
             else:
                 self.cut += 1
-        is_php = isinstance(python_state.process, ScriptProcess)
+        is_script = isinstance(python_state.process, ScriptProcess)
         own = {python_state.path} if any(is_loop) else {python_state.path, python_state.program}
         real = [frame(word) for word in words if is_real(word)]
-        merged = _merge(native, is_loop, real, own, is_php=is_php)
-        generated = next(map(native.index, filter(_is_generated, native)), None) if is_php else None
-        if generated is not None and real and merged.fit is not Fit.EXACT:
+        merged = _merge(native, is_loop, real, own, is_script=is_script)
+        generated = (
+            next(map(native.index, filter(_is_generated, native)), None) if is_script else None
+        )
+        if generated is not None and real:
             # the JIT's code has no frame of its own, and native callers are not known behind it
             left_native, left_loop = native[:generated], is_loop[:generated]
-            merged = _merge(left_native, left_loop, real, own, is_php=is_php)
+            merged = _merge(left_native, left_loop, real, own, is_script=is_script)
             is_placed = merged.fit in (Fit.EXACT, Fit.OUTSIDE)
             merged = merged._replace(fit=Fit.EXACT if is_placed else merged.fit)
         self.merges += 1
         self.inexact += merged.fit is Fit.UNKNOWN
         left = sum(map(is_real, words[:of_task]))
         answers: list[Answer] = []
-        kind = "user" if is_php else "python"
+        kind = "user" if is_script else "python"
         hidden = own if merged.is_compiled else {python_state.path}
+        if is_script and script_engine(python_state.program):  # a program that only starts it
+            hidden.add(python_state.program)
         shown_frames = merged.frames
         if not self._native:
             shown_frames = shown_frames[: len(shown_frames) - count_starts(shown_frames)]
+        is_inside = is_script
         for entry in shown_frames:
             if isinstance(entry, InterpretedFrame):
+                is_inside = False
                 answers.append(_frame(entry, kind))
                 left -= 1
                 if not left:
                     answers += self._awaiting(awaiting)
-            elif self._native or entry.module not in hidden:
+            elif self._native or entry.module not in hidden or (is_inside and _tells(entry)):
                 answers.append(entry)
         is_complete = len(words) not in (PYTHON_FRAMES, DEEP_PYTHON_FRAMES)
         is_complete = is_complete and not (words and is_cut(words[-1]))
@@ -353,7 +366,7 @@ def _merge(
     frames: Sequence[InterpretedFrame],
     own: Container[str],
     *,
-    is_php: bool,
+    is_script: bool,
 ) -> Merged[Answer]:
     return merge(
         native,
@@ -362,8 +375,13 @@ def _merge(
         is_switch=[_SWITCHES in entry.module for entry in native],
         is_whole=any(is_root(entry) for entry in native[-_ROOTS:]),
         homes=_homes(native, own),
-        may_precede=is_php,
+        may_precede=is_script,
     )
+
+
+def _tells(entry: Answer) -> bool:
+    """Return True for a function of an interpreter that says why a method is slow, or waits."""
+    return isinstance(entry, Frame) and bool(_TELLING.match(entry.name))
 
 
 def _is_generated(entry: Answer) -> bool:

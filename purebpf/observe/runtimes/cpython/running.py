@@ -1,4 +1,4 @@
-"""`running`: processes that run Python or PHP, by the name of their program alone."""
+"""`running`: processes that run Python, PHP or Ruby, by the name of their program alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ __all__ = ["program_path", "running", "runs_python"]
 
 
 def running() -> list[int]:
-    """Return the processes whose program has "python" in its name, or is PHP, by /proc/PID/exe.
+    """Return the processes whose program has "python" in its name, or is PHP or Ruby.
+
+    The link /proc/PID/exe says it.
 
     Programs that embed an interpreter are missing: their mappings tell.
     """
@@ -25,7 +27,7 @@ def runs_python(pid: int) -> bool:
 
 def _runs_interpreter(pid: int) -> bool:
     path = program_path(pid)
-    return "python" in path.rpartition("/")[2] or script_engine(path) == "php"
+    return "python" in path.rpartition("/")[2] or bool(script_engine(path))
 
 
 def program_path(pid: int) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from purebpf.runtimes.cpython.lines import LineTable
 from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.runtimes.php.frames import BUILT_IN, EVAL, MAIN
 from purebpf.runtimes.php.layout import PhpLayout
 from purebpf.tuples import NamedTuple
 
-__all__ = ["PHP_LINES", "PhpTexts", "describe_php"]
+__all__ = ["PhpTexts", "describe_php"]
 
 _ROOM = 256
 """Bytes of a name, and of a path, that a record has room for."""
@@ -16,20 +15,6 @@ _CLASS_ROOM = 1024
 _EVALUATED = "eval()'d code"
 """The end of the file's name of a text that was evaluated."""
 _MOST_TEXT = 4096
-
-
-class _SaidLines(LineTable):
-    """Lines that are in the words of frames themselves."""
-
-    def __init__(self) -> None:
-        super().__init__((3, 0), b"", 0)
-
-    def at(self, offset: int) -> int:
-        """Return the line: the offset is one."""
-        return offset
-
-
-PHP_LINES = _SaidLines()
 
 
 class PhpTexts(NamedTuple):

@@ -11,8 +11,9 @@ import os
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.loop_parts import whole_loop
 from purebpf.observe.runtimes.php.php_layout import pack_php_process
-from purebpf.observe.runtimes.php.php_mapping import find_php_file
-from purebpf.observe.runtimes.php.php_names import PHP_LINES, PhpTexts, describe_php
+from purebpf.observe.runtimes.php.php_names import PhpTexts, describe_php
+from purebpf.observe.runtimes.said_lines import SAID_LINES
+from purebpf.observe.runtimes.script_file import find_script_file
 from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.observe.symbols.elf_files import Identity, open_mapped
 from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
@@ -49,7 +50,7 @@ class PhpProcess(ScriptProcess):
     """
 
     language = "PHP"
-    lines = PHP_LINES
+    lines = SAID_LINES
 
     def __init__(
         self, memory: ProcessMemory, mapped: Mapping, file: PhpFile, layout: PhpLayout, bias: int
@@ -130,7 +131,7 @@ def find_php(pid: int, mappings: list[Mapping] | None = None) -> PhpProcess | No
         KernelError: the process is another user's.
         NotSupportedError: a PHP whose frames are not read; the message says why.
     """
-    mapped = find_php_file(pid, mappings)
+    mapped = find_script_file(pid, "php", mappings)
     if mapped is None:
         return None
     try:

@@ -10,8 +10,11 @@ import os
 
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.loop_parts import whole_loop
+from purebpf.observe.runtimes.ruby.ruby_layout import pack_ruby_process
 from purebpf.observe.runtimes.ruby.ruby_loop import find_loop
-from purebpf.observe.runtimes.ruby.ruby_mapping import find_ruby_file
+from purebpf.observe.runtimes.ruby.ruby_names import describe_ruby
+from purebpf.observe.runtimes.said_lines import SAID_LINES
+from purebpf.observe.runtimes.script_file import find_script_file
 from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.observe.symbols.elf_files import Identity, open_mapped
 from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
@@ -52,6 +55,7 @@ class RubyProcess(ScriptProcess):
     """
 
     language = "Ruby"
+    lines = SAID_LINES
 
     def __init__(
         self, memory: ProcessMemory, mapped: Mapping, file: RubyFile, slot: ContextSlot, bias: int
@@ -84,6 +88,22 @@ class RubyProcess(ScriptProcess):
         if memory is None:
             return None
         return RubyProcess(memory, self._mapped, self._file, self.slot, self._bias)
+
+    def pack(self, identity: int, generation: int) -> bytes:
+        """Return the struct python_process of bpf_src/include/python_layout.h.
+
+        Raises:
+            NotSupportedError: BPF has other offsets.
+        """
+        return pack_ruby_process(self.layout, self.slot, identity, generation)
+
+    def describe(
+        self, raw: bytes, lengths: tuple[int, int, int], strings: tuple[int, int, int]
+    ) -> tuple[str, str]:
+        """Return the name and the file of a function that BPF met: see `describe_ruby`."""
+        memory = Memory(self._memory.read)
+        texts = (raw, *lengths[:2])
+        return describe_ruby(self.layout, memory, self.symbols, texts, strings[:2])
 
     def frames(
         self,
@@ -119,7 +139,7 @@ def find_ruby(pid: int, mappings: list[Mapping] | None = None) -> RubyProcess | 
         KernelError: the process is another user's.
         NotSupportedError: a Ruby whose frames are not read; the message says why.
     """
-    mapped = find_ruby_file(pid, mappings)
+    mapped = find_script_file(pid, "ruby", mappings)
     if mapped is None:
         return None
     try:

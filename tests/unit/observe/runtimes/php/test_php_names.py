@@ -6,7 +6,8 @@ import pytest
 
 from purebpf.errors import NotSupportedError
 from purebpf.observe.runtimes.php.php_layout import pack_php_process
-from purebpf.observe.runtimes.php.php_names import PHP_LINES, PhpTexts, describe_php
+from purebpf.observe.runtimes.php.php_names import PhpTexts, describe_php
+from purebpf.observe.runtimes.said_lines import SAID_LINES
 from purebpf.runtimes.memory import Memory
 from purebpf.runtimes.php.frames import BUILT_IN, EVAL, MAIN, PhpState
 from purebpf.runtimes.php.layout import LAYOUTS
@@ -50,7 +51,7 @@ def test_a_long_name_is_read_if_it_begins_as_it_did() -> None:
 
 
 def test_lines_are_in_the_words() -> None:
-    assert PHP_LINES.at(41) == 41
+    assert SAID_LINES.at(41) == 41
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=lambda layout: str(layout.version))
