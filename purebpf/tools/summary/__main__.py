@@ -58,6 +58,11 @@ def _run(options: SummaryOptions, view: View) -> int:
             status = ends.status()
             table_screen.show_last(table)
             _explain(summary.current, table, verbose=view.verbose)
+            if view.format == "text" and not view.interval_s:
+                from purebpf.tools.summary.hints import hints
+
+                for hint in hints(table, options.pids):
+                    command.say(hint)
     if view.strict and table.loss.any:
         return command.LOSS
     return status
