@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from purebpf.cli import command
-from purebpf.cli.user_stacks import describe, describe_in_words, describe_lost_callers
-from purebpf.results import Loss, Profile
-from purebpf.results.model.profile import Unnamed
 from purebpf.results.model.spelling import count_text, printable
+
+if TYPE_CHECKING:
+    from purebpf.results import Loss, Profile
+    from purebpf.results.model.profile import Unnamed
 
 __all__ = [
     "explain_loss",
@@ -39,6 +41,8 @@ _INDENT = "  "
 def explain_profile(profile: Profile, *, verbose: bool) -> None:
     """Print the losses of a profile on standard error, with advice."""
     if verbose:
+        from purebpf.cli.user_stacks import describe  # not for commands without stacks
+
         if line := describe(profile):
             command.say(line)
         _tell(paragraphs(profile))
@@ -70,6 +74,8 @@ def say_each(lines: Sequence[str]) -> None:
 
 def words_of_profile(profile: Profile) -> list[str]:
     """Return `24 % of frames unnamed: ...`, advice about them, and `lost: nothing`."""
+    from purebpf.cli.user_stacks import describe_in_words, describe_lost_callers
+
     return [
         *_unnamed(profile.unnamed()),
         *(f"  -> {hint}" for hint in profile.hints),

@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from purebpf.results.formats.answer import WIDTH, rank
+from purebpf.results.formats.answer import rank
 from purebpf.results.model.spelling import printable
-from purebpf.results.model.width import cut
+from purebpf.results.model.width import WIDTH, cut
 from purebpf.results.shape.display_names import display_name
 from purebpf.results.shape.functions import Function
 

@@ -8,18 +8,19 @@ idle, waiting for something to do: 5.02 s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from purebpf.findings.facts import Activity
 from purebpf.findings.kinds import describe_kind
 from purebpf.findings.places import IDLE, UNREAD, WORK, TimePlace, classify, sum_places
 from purebpf.measure.activities import activity_of
-from purebpf.results import Profile
-from purebpf.results.formats import answer
-from purebpf.results.model.profile import Row
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
-from purebpf.results.model.width import cut
+from purebpf.results.model.width import WIDTH, cut
+
+if TYPE_CHECKING:
+    from purebpf.results import Profile
+    from purebpf.results.model.profile import Row
 
 __all__ = ["brief", "describe_place", "pieces", "places_of", "wrapped_place"]
 
@@ -51,13 +52,15 @@ def pieces(
         everything: all places, functions and stacks.
         whole_names: names however long they are.
     """
+    from purebpf.results.formats import answer  # not for the places of a dump
+
     rows = profile.rows()
     if not any(row.user for row in rows):
         yield from answer.pieces(profile, top=top, everything=everything, whole_names=whole_names)
         return
     activities = _activities(rows)
     places = _sum(rows, activities)
-    width = 1 << 30 if whole_names else answer.WIDTH
+    width = 1 << 30 if whole_names else WIDTH
     yield from _tables(places, width, top, everything=everything)
     yield "\n"
     shown = profile
@@ -78,7 +81,9 @@ def brief(profile: Profile, most: int) -> Iterator[str]:
     """
     rows = profile.rows()
     if any(row.user for row in rows):
-        return _tables(places_of(rows), answer.WIDTH, most, everything=False)
+        return _tables(places_of(rows), WIDTH, most, everything=False)
+    from purebpf.results.formats import answer
+
     return iter(answer.functions(profile, most))
 
 
@@ -174,7 +179,7 @@ def wrapped_place(place: TimePlace, use: str = "", noun: str = "threads") -> Ite
     """Return the lines of a place without its time: `5 threads  wait for a lock in hold (w.py)`."""
     first, *rest = _sentence(place, with_process=False)
     head = f"  {count_text(place.threads, noun):<10}"
-    yield from _wrapped(head, [f"{use}{first}", *rest], answer.WIDTH)
+    yield from _wrapped(head, [f"{use}{first}", *rest], WIDTH)
 
 
 def _sentence(place: TimePlace, *, with_process: bool) -> list[str]:

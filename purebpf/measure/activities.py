@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from purebpf.findings.facts import Activity, StackFrame
-from purebpf.results.model.profile import Row, Stack
 from purebpf.results.model.stack_end import CUT
 from purebpf.symbols.frame import Frame
+
+if TYPE_CHECKING:
+    from purebpf.results.model.profile import Row, Stack
 
 __all__ = ["activity_of", "named_frames"]
 

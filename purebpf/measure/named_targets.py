@@ -17,13 +17,17 @@ from purebpf.measure.targets import (
     processes_in,
     without_gone,
 )
-from purebpf.observe.instruments.process_tree import processes_called
-from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.syscall import proc
 
 __all__ = ["container_cgroup", "explain_absence", "present_processes", "processes_named"]
 
 _SHOWN = 5
+
+
+def _processes_called(name: str) -> Iterator[int]:
+    from purebpf.observe.instruments.process_tree import processes_called  # not for -p
+
+    return processes_called(name)
 
 
 def processes_named(name: str) -> tuple[int, ...]:
@@ -32,7 +36,7 @@ def processes_named(name: str) -> tuple[int, ...]:
     Raises:
         NoSuchTargetError: there is none now.
     """
-    pids = tuple(processes_called(name))
+    pids = tuple(_processes_called(name))
     if not pids:
         raise NoSuchTargetError(f"no process is called {name!r}{_similar(name)}")
     return pids
@@ -70,7 +74,7 @@ def present_processes(target: Target, *, tree: bool = False) -> tuple[int, ...]:
 
 def explain_absence(name: str) -> Iterator[str]:
     """Yield a sentence if no process has the name yet."""
-    if not any(True for _ in processes_called(name)):
+    if not any(True for _ in _processes_called(name)):
         yield f"no process is called {name!r} yet{_similar(name)}"
 
 
@@ -98,6 +102,8 @@ def container_cgroup(name: str) -> str:
     Raises:
         NoSuchTargetError: there is none, or there are several.
     """
+    from purebpf.symbols.cgroup_names import cgroup_name  # not for -p
+
     root = cgroups.root()
     if root is None:
         raise NoSuchTargetError(f"no container: {cgroups.where()}")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
+from purebpf.late_pattern import compile_later
 from purebpf.measure.proc_files import entries, read_text
-from purebpf.results.model.spelling import printable
 from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 
@@ -22,7 +21,7 @@ _HOG, _HOG_OF_FEW = 0.3, 0.15
 _NAMED = 2
 _PRESSED = 0.5
 """The part of the time in which threads wait for a CPU that is worth a line."""
-_SOME = re.compile(r"some .*total=(\d+)")
+_SOME = compile_later(r"some .*total=(\d+)")
 
 
 class Neighbour(NamedTuple):
@@ -106,6 +105,8 @@ def describe_neighbours(queued: float, neighbours: Iterable[Neighbour], cpus: in
     hogs = [one for one in hogs if one.is_inside] or hogs
     if queued < _QUEUED or not hogs:
         return []
+    from purebpf.results.model.spelling import printable  # not before there is a result
+
     names = " and ".join(
         f"{printable(one.comm)} ({one.pid}) {one.cpus:.2f}" for one in hogs[:_NAMED]
     )

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from purebpf.errors import NotSupportedError, PurebpfError
 from purebpf.loader.host import cpus
 from purebpf.measure.target_ends import first_pids
-from purebpf.observe.instruments.task_filter import TaskFilter
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor, directory
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.observe.instruments.task_filter import TaskFilter
 
 __all__ = [
     "NoSuchTargetError",
@@ -116,6 +118,8 @@ def make_task_filter(
             threads ended before the context did, so that nothing of them was measured.
         NotSupportedError: a cgroup that is not of version 2; /proc is not mounted.
     """
+    from purebpf.observe.instruments.task_filter import TaskFilter  # not without programs
+
     namespace = PidNamespace.own()
     check_cpus(target.cpus)
     check_processes(target.pids, thread_option=thread_option)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from purebpf.unwind.code_lookup import CodeFile, FileLookup, Space
+from typing import TYPE_CHECKING
+
 from purebpf.unwind.machine import CALL_BYTES, STUB_BYTES, Machine, ends_in_call, is_stub
 from purebpf.unwind.plan import Known, Special, plan_of
 from purebpf.unwind.reason import Reason
@@ -13,6 +14,9 @@ from purebpf.unwind.rule import (
     DEPTH_OUTERMOST,
 )
 from purebpf.unwind.shared_rules import SharedRules
+
+if TYPE_CHECKING:
+    from purebpf.unwind.code_lookup import CodeFile, FileLookup, Space
 
 __all__ = ["EndOfTrace", "ProcessRules"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from purebpf.tuples import NamedTuple
-from purebpf.unwind.code_lookup import FileLookup, Space
 from purebpf.unwind.generated import GeneratedCode
 from purebpf.unwind.machine import Machine
 from purebpf.unwind.process_rules import ProcessRules
@@ -13,6 +13,9 @@ from purebpf.unwind.reason import Reason
 from purebpf.unwind.shared_rules import SharedRules
 from purebpf.unwind.stack_copy import StackCopy
 from purebpf.unwind.stack_walk import StackWalk
+
+if TYPE_CHECKING:
+    from purebpf.unwind.code_lookup import FileLookup, Space
 
 __all__ = ["MAX_FRAMES", "Unwinder", "Unwound"]
 

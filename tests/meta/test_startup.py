@@ -208,3 +208,35 @@ print(*sys.modules, file=sys.stderr)
     )
     both = {"purebpf.observe.runtimes.php", "purebpf.observe.runtimes.ruby"}
     assert not among(modules, {*both, "purebpf.runtimes.php", "purebpf.runtimes.ruby"})
+
+
+@pytest.mark.needs("perf_event")
+def test_counting_imports_nothing_of_stacks():
+    modules = imported(RUN, "purebpf.tools.stat", "-e", "task-clock", "--", "true")
+    assert "purebpf.tools.stat.session" in modules
+    assert not among(modules, {"purebpf.results.model.profile", "purebpf.symbols", "textwrap"})
+    assert not among(modules, {"purebpf.findings", "purebpf.observe.symbols", "purebpf.unwind"})
+
+
+NOT_IN_A_DUMP = {
+    *("purebpf.findings.words", "purebpf.observe.instruments.process_tree"),
+    *("purebpf.observe.runtimes.cpython.task_table", "purebpf.observe.runtimes.golang"),
+    *("purebpf.observe.symbols.jit_symbols", "purebpf.results.formats", "purebpf.syscall.folder"),
+    *("purebpf.results.model.profile", "purebpf.runtimes.golang", "purebpf.runtimes.php"),
+    *("textwrap", "threading"),
+}
+"""What a dump of a Python process needs for other processes or options alone."""
+
+
+@pytest.mark.needs("bpf", "perf_event", "vmlinux_btf")
+def test_a_dump_of_python_imports_nothing_of_other_runtimes():
+    sleeper = [sys.executable, "-c", "import time; print(flush=True); time.sleep(100)"]
+    with subprocess.Popen(sleeper, stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            child.stdout.readline()
+            modules = imported(RUN, "purebpf.tools.dump", str(child.pid))
+        finally:
+            child.kill()
+    assert "purebpf.tools.dump.session" in modules
+    assert not among(modules, NOT_IN_A_DUMP)

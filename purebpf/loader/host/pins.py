@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from purebpf.errors import KernelError
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.descriptor import Descriptor
-from purebpf.syscall.folder import Folder, Node
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.syscall.folder import Node
 
 __all__ = [
     "BPFFS",
@@ -89,6 +92,8 @@ def unpin(pinned: Pinned) -> bool:
 
 def _open_directory(path: str) -> Node:
     """The directory at a path that the caller chose; symbolic links are followed."""
+    from purebpf.syscall.folder import Node  # not for maps without a pin
+
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     try:
         return Node(Descriptor(os.open(path or ".", flags)), path)
@@ -177,6 +182,8 @@ def open_own_map(path: str) -> Descriptor:
 
 def _own_pin(path: str) -> Node:
     """Open the pin at a path, following a symbolic link."""
+    from purebpf.syscall.folder import Folder, Node
+
     folder, name = os.path.split(path)
     with Folder.reach(folder, outside=True, follow=True) as directory:
         entry = directory.find(name)

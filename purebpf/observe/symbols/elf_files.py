@@ -28,7 +28,6 @@ from purebpf.loader.host.debug_files import Fetch, debug_file, image_of
 from purebpf.observe.symbols.symbol_cache import SymbolCache
 from purebpf.symbols.budget import FILE, Budget, OverBudgetError
 from purebpf.symbols.elf_image import PT_LOAD, SHT_SYMTAB, ElfImage, Segment, virtual_offset
-from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.frame import FileOffset, Reason
 from purebpf.symbols.proc_maps import MappedFile, Mapping, mapped_file
 from purebpf.symbols.symbol_table import SymbolTable
@@ -351,6 +350,8 @@ def functions_of(image: ElfImage, debug: ElfImage | None = None) -> ElfFunctions
     Raises:
         FormatError: a table is malformed.
     """
+    from purebpf.symbols.elf_symbols import read_symbols  # not for tables in the cache
+
     table = read_symbols(image, debug)
     is_stripped = _is_stripped(image, debug)
     return ElfFunctions(image.build_id, is_stripped, _loadable_segments(image), table)

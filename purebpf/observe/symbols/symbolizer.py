@@ -33,12 +33,12 @@ from purebpf.symbols.java_words import JavaNames, has_java, is_java
 from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.python_words import PythonNames, count_native
-from purebpf.symbols.recorded import Recorded
 from purebpf.symbols.runtimes import Runtime, runtime_of
 from purebpf.syscall import host_clock, proc
 
 if TYPE_CHECKING:
     from purebpf.observe.symbols.jit_symbols import GeneratedCode
+    from purebpf.symbols.recorded import Recorded
 
 __all__ = ["Symbolizer"]
 

@@ -15,7 +15,6 @@ from typing import NoReturn, SupportsIndex
 from purebpf.abi.bpf import BPF_F_MMAPABLE, bpf_map_type
 from purebpf.closable import Closing, refuse_copy
 from purebpf.errors import KernelError
-from purebpf.loader.maps.map_errors import creation
 from purebpf.loader.rings.record_types import RecordMap
 from purebpf.observe.unwind.pieces import Pieces
 from purebpf.spec import MapSpec
@@ -141,6 +140,8 @@ class WordShards(Closing):
             if error.errno == errno.ENOMEM and self._shards:
                 raise NoRoomError from None
             spec = MapSpec("unwind rules", kind, 4, size, 1, BPF_F_MMAPABLE)
+            from purebpf.loader.maps.map_errors import creation  # only then
+
             raise creation(error, spec) from None
 
     def shrink(self) -> None:

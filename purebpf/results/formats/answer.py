@@ -26,15 +26,14 @@ from purebpf.results.model.profile import Profile
 from purebpf.results.model.rates import cpus_of_sample
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import count_in_unit, weight_in_unit
-from purebpf.results.model.width import cut
+from purebpf.results.model.width import WIDTH, cut
 from purebpf.results.shape.display_names import display_name
 from purebpf.results.shape.functions import Functions
 from purebpf.symbols.frame import Frame
 from purebpf.tuples import NamedTuple
 
-__all__ = ["WIDTH", "cpus_of_sample", "functions", "pieces", "rank", "stacks"]
+__all__ = ["cpus_of_sample", "functions", "pieces", "rank", "stacks"]
 
-WIDTH = 80
 _FUNCTIONS = 12
 _STACKS = 10
 _FRAMES = 24

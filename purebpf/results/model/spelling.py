@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from purebpf.late_pattern import compile_later
-from purebpf.results.model.stack_end import CUT
-from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
+
+if TYPE_CHECKING:
+    from purebpf.symbols.frame import Frame, Unknown
 
 __all__ = [
     "MISSED_KERNEL",
@@ -27,6 +30,9 @@ def spell_location(entry: Frame | Unknown, *, offset: bool = True) -> str:
 
     Where lines were requested, file and line follow: `clone+0x2d [libc.so.6] clone.S:91`.
     """
+    from purebpf.results.model.stack_end import CUT  # not for commands without stacks
+    from purebpf.symbols.frame import Unknown, is_unnamed_function
+
     module = entry.module.rpartition("/")[2] or entry.module
     if module and not module.startswith("["):  # "[vdso]" has its brackets
         module = f"[{module}]"

@@ -6,7 +6,10 @@ format characters none.
 
 from __future__ import annotations
 
-__all__ = ["cut", "cut_start", "display_width", "fold", "pad"]
+__all__ = ["WIDTH", "cut", "cut_start", "display_width", "fold", "pad"]
+
+WIDTH = 80
+"""Columns of a text that is not shown on a terminal of another width."""
 
 _WIDE = frozenset("WF")
 _NO_WIDTH = frozenset(("Mn", "Me", "Cf"))

@@ -9,7 +9,6 @@ from purebpf.results import Labels, Profile, Slots
 from purebpf.results.build.stored_stacks import Stacks
 from purebpf.results.model.profile import NO_MARKS, Marks
 from purebpf.results.model.stack_end import WHOLE
-from purebpf.tools.profile.timeline import sum_by_stack
 
 __all__ = ["fill"]
 
@@ -54,5 +53,7 @@ def _with_slots(
     counts: Iterable[tuple[Any, int]], first: int | None
 ) -> Iterable[tuple[Any, int, Slots]]:
     if first is not None:
+        from purebpf.tools.profile.timeline import sum_by_stack
+
         return sum_by_stack(counts, first)
     return ((key, samples, ()) for key, samples in counts)

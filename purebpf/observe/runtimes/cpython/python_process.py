@@ -22,7 +22,6 @@ from purebpf.runtimes.cpython.frames import read_frames
 from purebpf.runtimes.cpython.layout import Layout
 from purebpf.runtimes.cpython.layouts import LAYOUTS
 from purebpf.runtimes.cpython.runtime_file import RuntimeFile, read_runtime_file
-from purebpf.runtimes.cpython.thread_pointer import pointer_distance
 from purebpf.runtimes.cpython.threads import (
     Interpreter,
     ThreadState,
@@ -206,6 +205,8 @@ class PythonProcess(Closing):
         if self._mapped.machine != AARCH64.elf:
             return 0
         if self._distance is None:
+            from purebpf.runtimes.cpython.thread_pointer import pointer_distance  # of arm64 alone
+
             self._distance = pointer_distance(reading.memory, reading.compared)
         return self._distance
 
