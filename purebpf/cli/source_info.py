@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from purebpf.results import Profile
     from purebpf.symbols.budget import Budget
 
-__all__ = ["add_lines", "debuginfod", "say_other_events"]
+__all__ = ["add_lines", "debuginfod", "say_left_out"]
 
 _TIMEOUT_S = 60.0
 _NO_TOOL = (
@@ -113,8 +113,14 @@ def _tell(paths: Sequence[str], what: str) -> None:
         command.note(f"lines: {what} {names}{more}")
 
 
-def say_other_events(profile: Profile, path: str) -> None:
-    """Say on standard error which samples of a file are not in its profile, as it has one event."""
+def say_left_out(profile: Profile, path: str) -> None:
+    """Say on standard error which samples of a file are not in its profile.
+
+    A profile has one event, and its file may say that samples were lost.
+    """
     others = profile.about.get("other_events")
     for other in others if isinstance(others, list) else ():
         command.say(f"also in {path}, not shown: {other}")
+    for cause in profile.loss.causes:
+        if cause.lost and not cause.is_note:
+            command.say(f"lost in {path}: {cause.what}")

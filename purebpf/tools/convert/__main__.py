@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(path: str, view: ResultOptions) -> int:
     from purebpf.cli.progress import doing
-    from purebpf.cli.source_info import add_lines, debuginfod, say_other_events
+    from purebpf.cli.source_info import add_lines, debuginfod, say_left_out
     from purebpf.observe.saved import profile_loader
 
     fetch = debuginfod(wanted=view.debuginfod)
@@ -32,7 +32,7 @@ def _run(path: str, view: ResultOptions) -> int:
     is_here = here in (profile.about.get("host"), profile.about.get("hostname"))
     profile = add_lines(profile, lines=view.lines, fetch=fetch, by_build_id=not is_here)
     write(profile, view)
-    say_other_events(profile, path)
+    say_left_out(profile, path)
     return 0
 
 

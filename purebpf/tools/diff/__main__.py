@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: DiffOptions) -> int:
     from purebpf.cli.progress import doing
-    from purebpf.cli.source_info import say_other_events
+    from purebpf.cli.source_info import say_left_out
     from purebpf.observe.saved import profile_loader
     from purebpf.results.shape import diff
 
@@ -37,8 +37,8 @@ def _run(options: DiffOptions) -> int:
     difference = diff.compare(before, after, title)
     with Output(options.output) as output, writing(Destination(options.format, options.output)):
         output.write(_render(options, difference, before, after, output.columns))
-    say_other_events(before, options.before)
-    say_other_events(after, options.after)
+    say_left_out(before, options.before)
+    say_left_out(after, options.after)
     return _judge(options, difference)
 
 

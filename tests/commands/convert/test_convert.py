@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from json import dumps
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,9 @@ def test_text_is_functions_and_the_heaviest_stacks(saved: str, tmp_path: Path) -
     assert by_address.stdout == f"{profile.title}\n\n{''.join(text.blocks(profile))}"
     path = tmp_path / "out.folded"
     path_result = convert(saved, "-o", str(path))
-    assert path_result.stderr == f"wrote {path}, {path.stat().st_size} bytes\n"
+    assert path_result.stderr == (
+        f"wrote {path}, {path.stat().st_size} bytes\nlost in {saved}: 2 found no place. Raise it\n"
+    )
 
 
 DATA = perf_data.document(profiles.example())
@@ -189,3 +192,16 @@ def test_firefox_profiler_counts_the_same(saved: str, tmp_path: Path) -> None:
     assert found["work"] == (40, 70)
     assert found["help"] == (10, 40)
     assert found["vfs_read"] == (30, 30)
+
+
+def test_samples_that_a_reader_left_out_are_said(tmp_path: Path) -> None:
+    part = {"type": "sampled", "name": "p", "startValue": 0, "endValue": 1, "samples": [[0]]}
+    parts = [{**part, "unit": "seconds", "weights": [1]}, {**part, "unit": "bytes", "weights": [2]}]
+    tree = {"shared": {"frames": [{"name": "a"}]}, "profiles": parts}
+    tree["$schema"] = "https://www.speedscope.app/file-format-schema.json"
+    source = tmp_path / "two.speedscope.json"
+    source.write_text(dumps(tree))
+    result = convert(str(source), "-o", str(tmp_path / "out.folded"))
+    assert "two.speedscope.json: 1 profile of the file was left out" in result.stderr
+    result = shell(f"{sys.executable} -m purebpf diff {source} {source}")
+    assert result.stderr.count("1 profile of the file was left out") == 2
