@@ -30,6 +30,10 @@ _COLLECTING = re.compile(
     r"|zend_gc_collect|zend_gc_run|gc_marks|gc_sweep"
 )
 
+_COLLECTING_MODULE = "<internal:gc>"
+"""Methods of Ruby's GC. Debian's library of Ruby names no functions of collections that start
+themselves."""
+
 
 def python_gil(evidence: Evidence) -> Iterator[Finding]:
     """Threads wait for Python's lock while one thread runs all the time."""
@@ -236,7 +240,9 @@ def garbage_collection(evidence: Evidence) -> Iterator[Finding]:
 def _collects(stay: Stay) -> bool:
     if _COLLECTING_THREADS.match(stay.comm):
         return True
-    return any(_COLLECTING.match(frame.name) for frame in stay.user)
+    return any(
+        _COLLECTING.match(frame.name) or frame.module == _COLLECTING_MODULE for frame in stay.user
+    )
 
 
 def _families(evidence: Evidence) -> Iterator[tuple[int, ...]]:

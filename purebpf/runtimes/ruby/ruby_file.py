@@ -103,7 +103,7 @@ def read_ruby_file(image: ElfImage) -> RubyFile | None:
     Raises:
         FormatError: its headers contradict each other.
     """
-    if not image.is64 or image.order != "<" or image.machine != X86_64.elf:
+    if not image.is64 or image.order != "<":
         return None
     found = {
         name: (address, size)
@@ -115,10 +115,13 @@ def read_ruby_file(image: ElfImage) -> RubyFile | None:
     version = _RELEASE.match(read_address(image, found[_VERSION][0], _SMALL))
     if version is None:
         return None
+    numbers, release = (int(version[1]), int(version[2])), version[0].rstrip(b"\0").decode()
+    if image.machine != X86_64.elf:  # of which no instructions are known here
+        return RubyFile(numbers, release, None, None, 0, ())
     start, size = found.get(_LOOP, (0, 0))
     return RubyFile(
-        (int(version[1]), int(version[2])),
-        version[0].rstrip(b"\0").decode(),
+        numbers,
+        release,
         _context(image, found.get(_CURRENT, (0, 0))[0]),
         _main(image, found.get(_MAIN, (0, 0))[0]),
         found.get(_SYMBOLS, (0, 0))[0] or _symbols(image, found.get(_NAME, (0, 0))[0]),

@@ -43,6 +43,14 @@ def test_other_waits_and_a_thread_that_hardly_runs_are_none() -> None:
         assert "gil" not in [one.kind for one in find(measured)]
 
 
+def test_a_script_that_asks_ruby_for_collections_spends_its_time_on_them() -> None:
+    stack = (native("start", "<internal:gc>"), native("report", "/srv/report.rb"))
+    busy = facts(running(7, 7, *stack, seconds=6.0), exe=RUBY)
+    assert "gc" in [one.kind for one in find(busy)]
+    other = facts(running(7, 7, stack[1], seconds=6.0), exe=RUBY)
+    assert "gc" not in [one.kind for one in find(other)]
+
+
 WORD = 0xA5B8F0
 """The first futex word of a condition variable."""
 
