@@ -15,6 +15,7 @@
 #include "walk_i386.h"
 #include "walk_lookup.h"
 #include "walk_steps.h"
+#include "walk_uprobes.h"
 
 #define STRIDE 8 // frames that one of two loops is for
 
@@ -40,6 +41,8 @@ __noinline int step(u32 place)
 		return step_java(place);
 	}
 	found = walks_frame_pointers && depth ? GO_ON : find_rule_of_frame(place);
+	if ((found == WALK_UNKNOWN_MAPPING || found == WALK_NO_UNWIND_INFO) && leave_uprobe(place))
+		return GO_ON;
 	if (found == WALK_UNKNOWN_MAPPING && depth) // no frame: its address may be anything
 		return WALK_UNKNOWN_MAPPING;
 	walk->frames[depth] = walk->pc + (depth && walk->is_exact);
@@ -125,6 +128,7 @@ static __always_inline void begin_walk(struct walk *walk, struct registers *from
 	walk->is_fp_lost = 0;
 	walk->guessed = 0;
 	walk->guessed_at = ~0u - 1;
+	walk->return_probes = 0;
 	walk->has_more_python = 0;
 	walk->depth = 1;
 	walk->frames[0] = from->ip;
@@ -176,6 +180,7 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 	else if (reason == WALK_UNKNOWN_MAPPING && !walk->version)
 		reason = WALK_PROCESS_UNKNOWN;
 	walk->reason = reason;
+	from->ip = walk->frames[0]; // not that of a uprobe's copy
 	if (walk->is_32_bits && reason == WALK_NO_UNWIND_INFO)
 		follow_i386_frames(walk, place);
 }

@@ -47,6 +47,7 @@ struct walk {
 	u8 code[NEAR_BYTES + 8]; // in which a frame that was set up is looked for
 	u64 below[BELOW_WORDS];	 // of the frame that the frame pointer leads to
 	u64 lacking;		 // address whose rule is not built
+	u64 return_probes;	 // those of functions further out: see walk_uprobes.h
 	// The leaf's address, then return addresses; one that a signal interrupted has 1 added, so
 	// that the address before is in the function that ran.
 	u64 frames[WALK_FRAMES + WALK_EXTRA];
