@@ -19,7 +19,7 @@ from purebpf.unwind.budget import Budget, OverBudgetError
 from purebpf.unwind.elf_frames import ElfFile, Frames, debug_frame, eh_frame, read_address, text_of
 from purebpf.unwind.entries import Cie, EntryError, Fde
 from purebpf.unwind.fde_index import FdeIndex, scan_index
-from purebpf.unwind.gaps import Gap, Gaps
+from purebpf.unwind.gaps import FrameReader, Gap, Gaps
 from purebpf.unwind.interpreter import row_at
 from purebpf.unwind.joined_sections import join_sections
 from purebpf.unwind.machine import MACHINES, X86_64, Machine
@@ -27,7 +27,7 @@ from purebpf.unwind.rows import Entries, Rows, RuleTable, finish
 from purebpf.unwind.rule import DEPTH_FRAMELESS, Row
 from purebpf.unwind.start_code import find_start_code
 from purebpf.unwind.start_entries import made_entry, outermost_entry
-from purebpf.unwind.uncovered_rows import StackDepths, add_depths, judge_gaps
+from purebpf.unwind.uncovered_rows import StackDepths, add_depths, code_rule, judge_gaps, read_gaps
 from purebpf.unwind.window_file import Source
 from purebpf.unwind.windows import WINDOW, WINDOW_BITS, cut_window, cutting_all
 
@@ -41,6 +41,11 @@ which take 2 s, once, and 7 MB.
 """
 _SMALL_TEXT = 4 << 20
 """Bytes of code without any entry, which has to be read to be judged."""
+_READ_AT_ONCE = 1 << 18
+_READ_LATER = 1 << 20
+"""Bytes of code without entries, of which the instructions are read with the whole file (0.5 s),
+and later (2 s). libcrypto and node have 0.2 MB, libx264 has 0.4, libdav1d and libavcodec have 1 MB.
+"""
 _SLICE_STEPS = 1 << 13
 """Bytes of instructions between two yields: about 4 ms."""
 _STEPS = 1 << 18
@@ -76,6 +81,7 @@ class CfiFile:
         depths: stack depths for a file without rules, see `CfiFile.stack_depth`.
         cache_key: the key under which a cache may keep its windows; "": no cache.
         table: the rules of the same file, read before, which keep their ids.
+        read_frames: frames in code of x86-64 without entries, see `Gaps`.
 
     Attributes:
         machine: None if it is one that we do not unwind; then there are no rules.
@@ -83,6 +89,7 @@ class CfiFile:
         table: the rules that rows and windows refer to by their ids.
         broken: entries that could not be read.
         exhausted: whether the file takes more work than any real file of its size.
+        has_unread: whether `whole` lacks rules of code without entries, see `reading`.
     """
 
     def __init__(
@@ -91,6 +98,7 @@ class CfiFile:
         depths: StackDepths | None = None,
         cache_key: str = "",
         table: RuleTable | None = None,
+        read_frames: FrameReader | None = None,
     ) -> None:
         self._image = image
         self.cache_key = cache_key
@@ -101,6 +109,7 @@ class CfiFile:
         self.text = text_of(image)
         self.table = table or (RuleTable(machine.fp, machine.ra) if machine else RuleTable(0, 0))
         self.exhausted = False
+        self.has_unread = False
         self._frames: Frames | None = None
         self._index: FdeIndex | None = None
         self._budget = Budget(_STEPS)
@@ -108,7 +117,7 @@ class CfiFile:
         self._rows: Rows | None = None
         self._start_code: tuple[Fde, ...] = ()
         is_judged = depths is None and machine is X86_64
-        self._gaps = Gaps(self.code, self._gap) if is_judged else None
+        self._gaps = Gaps(self.code, self._gap, read_frames) if is_judged else None
 
     def rest(self) -> None:
         """Drop data that can be read again; rules keep their ids. Not while `build` is under
@@ -136,7 +145,7 @@ class CfiFile:
         if self._depths is not None:  # those of all functions are many, and not in `whole`
             return False
         if self._frames is None:
-            return self.text.end - self.text.start <= _SMALL_TEXT
+            return self.text.end - self.text.start <= _READ_AT_ONCE
         return self._frames.section.size <= _SMALL
 
     @property
@@ -305,13 +314,26 @@ class CfiFile:
         """
         fde = self.fde(address)
         if fde is None:
-            return None
+            return self._row_of_gap(address)
         try:
             self._budget.spend(1 + (len(fde.code) >> 3))
         except OverBudgetError:
             self.exhausted = True
             return None
         return row_at(fde, address)
+
+    def _row_of_gap(self, address: int) -> Row | None:
+        """The rules of code without an entry, by its instructions."""
+        gaps, machine = self._gaps, self.machine
+        inside = self.text.start <= address < self.text.end
+        if gaps is None or machine is None or not inside or gaps.keeps(address):
+            return None
+        frame = gaps.frame(address)
+        if frame is None:
+            return None
+        register, cfa, fp, ra, _ = code_rule(*frame)
+        registers = {machine.ra: ra} | ({} if fp is None else {machine.fp: fp})
+        return Row(register, cfa, registers, machine.ra, is_signal=False)
 
     def _last(self, address: int) -> Fde | None:
         """The last entry that starts at or before an address and has code."""
@@ -364,7 +386,7 @@ class CfiFile:
             rows = add_depths(rows, self.table, self._depths, start, start + WINDOW)
         elif self._rows is None:
             start = number << WINDOW_BITS
-            rows = finish(self._judge(rows, start, start + WINDOW))
+            rows, _ = finish(self._judge(rows, start, start + WINDOW, WINDOW))
         return cut_window(rows, number)
 
     def _rows_around(self, number: int) -> Rows:
@@ -392,15 +414,17 @@ class CfiFile:
                 break
         return fdes
 
-    def _judge(self, rows: Rows, start: int, end: int) -> Generator[None, None, Rows]:
+    def _judge(
+        self, rows: Rows, start: int, end: int, most: int
+    ) -> Generator[None, None, tuple[Rows, bool]]:
         """Judge the gaps, except in a file with stack depths, or on other machines than x86_64.
 
         A text that is too large for a real file, and so has no windows, is not judged: it could
         have any number of blocks.
         """
         if self._gaps is None or start >= end or not self.window_count:
-            return rows
-        return (yield from judge_gaps(rows, self.table, self._gaps, start, end))
+            return rows, False
+        return (yield from judge_gaps(rows, self.table, self._gaps, Gap(start, end), most))
 
     def _sort_entries(self, inside: range, budget: Budget) -> list[Fde]:
         """Entries by index, in the order that decides which wins: by start, then by offset."""
@@ -449,8 +473,25 @@ class CfiFile:
             for fde in self._start_code:
                 entries.add(fde.start, fde.end, self.table.program(fde, self._budget))
             rows = yield from entries.laying_out(self.table)
-            self._rows = yield from self._judge(rows, *self.text)
+            judged = yield from self._judge(rows, *self.text, _READ_AT_ONCE)
+            self._rows, self.has_unread = judged
         self.table.forget()
+
+    def reading(self) -> Generator[None, None, set[int]]:
+        """Read the code that `build` did not, in slices; return the windows that change.
+
+        Only as long as the rows are there: `rest` drops them.
+        """
+        self.has_unread = False
+        if self._rows is None or self._gaps is None:
+            return set()
+        read = yield from read_gaps(self._rows, self.table, self._gaps, _READ_LATER)
+        self._rows, parts = read
+        return {
+            number
+            for part in parts
+            for number in range(part.start >> WINDOW_BITS, (part.end - 1 >> WINDOW_BITS) + 1)
+        }
 
     def _add_all(self, entries: Entries, frames: Frames) -> Iterator[None]:
         """Add every entry of the section; the loop of `build`, a million times a second."""

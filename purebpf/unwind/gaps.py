@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.leaf import has_set_up
 
-__all__ = ["BLOCK", "SHORTEST", "Gap", "Gaps", "keeps_frame_pointers"]
+__all__ = ["BLOCK", "PIECE", "SHORTEST", "FrameReader", "Gap", "Gaps", "keeps_frame_pointers"]
 
 SHORTEST = 16
 """Bytes of code; what is shorter is padding between functions."""
@@ -22,6 +24,14 @@ BLOCK = 1 << 16
 """Bytes of code that are judged together, with half as many before and behind them."""
 _MOST = 4096
 """Blocks of one file that are remembered."""
+PIECE = 1 << 13
+"""Bytes of code whose frames are read together: 25 ms."""
+_BEFORE, _BEHIND = 1 << 9, 1 << 11
+"""Bytes around them that are read, too: the first instructions of code that begins anywhere may be
+misread, and functions go on to their returns.
+"""
+_MOST_PIECES = 32
+_NO_FRAME = (-1, 0)
 _PUSH, _REX = 0x55, 0x41
 _HIGH_PUSHES = range(0x54, 0x58)
 """The second byte of push %r12 to push %r15, behind `_REX`."""
@@ -51,18 +61,47 @@ class Gap(NamedTuple):
     end: int
 
 
+class CodeFrameLike(Protocol):
+    """The frame from an instruction on; `purebpf.symbols.code_frames.CodeFrame` is one."""
+
+    @property
+    def offset(self) -> int:
+        """Where the instruction is in the code."""
+
+    @property
+    def depth(self) -> int:
+        """Bytes from the stack pointer to the return address; -1: not known."""
+
+    @property
+    def fp(self) -> int:
+        """Bytes from the place of the saved frame pointer to the return address; 0: the register
+        has it.
+        """
+
+
+FrameReader = Callable[[bytes, int], Sequence[CodeFrameLike]]
+
+
 class Gaps:
     """The gaps of one file of x86-64.
 
     Args:
         code: the bytes at an address of the file.
         bounds: the gap around an address.
+        read_frames: the frames in some code; `purebpf.symbols.code_frames.frames_of` is one.
     """
 
-    def __init__(self, code: Callable[[int, int], bytes], bounds: Callable[[int], Gap]) -> None:
+    def __init__(
+        self,
+        code: Callable[[int, int], bytes],
+        bounds: Callable[[int], Gap],
+        read_frames: FrameReader | None = None,
+    ) -> None:
         self._code = code
         self._bounds = bounds
+        self._read_frames = read_frames
         self._known: dict[tuple[int, int], bool] = {}
+        self._pieces: dict[tuple[int, int], tuple[list[int], list[tuple[int, int]]]] = {}
 
     def keeps(self, address: int) -> bool:
         """Return True if code around an address in a gap keeps frame pointers, or is not there."""
@@ -81,6 +120,43 @@ class Gaps:
                 self._known.clear()
             self._known[key] = known
         return known
+
+    def frame(self, address: int) -> tuple[int, int] | None:
+        """Return the depth of the stack and the place of the frame pointer at an address in a gap.
+
+        As in `CodeFrameLike`. None: not known.
+        """
+        starts, frames = self._piece(address)
+        at = bisect_right(starts, address) - 1
+        found = frames[at] if at >= 0 else _NO_FRAME
+        return None if found == _NO_FRAME else found
+
+    def frames(self, start: int, end: int) -> Iterator[tuple[int, tuple[int, int] | None]]:
+        """Yield each address in a part of a gap at which the frame changes, `start` first."""
+        at = start
+        while at < end:
+            stop = min(end, (at & -PIECE) + PIECE)
+            yield at, self.frame(at)
+            starts, frames = self._piece(at)
+            for place in range(bisect_right(starts, at), bisect_right(starts, stop - 1)):
+                found = frames[place]
+                yield starts[place], None if found == _NO_FRAME else found
+            at = stop
+
+    def _piece(self, address: int) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return where frames change around an address, and the frames from there on."""
+        gap, begin = self._bounds(address), address & -PIECE
+        start = max(gap.start, begin - _BEFORE)
+        piece = self._pieces.get((start, begin))
+        if piece is None:
+            size = min(gap.end, begin + PIECE + _BEHIND) - start
+            code = self._code(start, size) if size > 0 else b""
+            frames = self._read_frames(code, start) if self._read_frames else ()
+            piece = [start + one.offset for one in frames], [(one.depth, one.fp) for one in frames]
+            if len(self._pieces) >= _MOST_PIECES:
+                self._pieces.clear()
+            self._pieces[start, begin] = piece
+        return piece
 
 
 def keeps_frame_pointers(code: bytes) -> bool:

@@ -132,9 +132,10 @@ class RuleTable:
 
     def depth(self, depth: int | None) -> int:
         """Return the rule of code that has only the depth of its stack, if that depth is there."""
-        if depth is None:
-            return NO_RULE
-        rule = (CFA_DEPTH, depth, None, None, False)
+        return NO_RULE if depth is None else self.number((CFA_DEPTH, depth, None, None, False))
+
+    def number(self, rule: PlainRule) -> int:
+        """Return the number of a rule."""
         known = self._ids.get(rule)
         return self._intern(rule) if known is None else known
 

@@ -7,11 +7,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterator
 from typing import Protocol
 
-from purebpf.unwind.gaps import BLOCK, SHORTEST, Gaps
+from purebpf.unwind.gaps import PIECE, SHORTEST, Gap, Gaps
+from purebpf.unwind.interpreter import PlainRule
+from purebpf.unwind.machine import X86_64
 from purebpf.unwind.rows import NO_RULE, Rows, RuleTable
 from purebpf.unwind.rule import DEPTH_FRAMELESS
 
-__all__ = ["StackDepths", "add_depths", "judge_gaps"]
+__all__ = ["StackDepths", "add_depths", "code_rule", "judge_gaps", "read_gaps"]
+
+_WORD = 8
 
 
 class StackDepths(Protocol):
@@ -47,19 +51,30 @@ def add_depths(rows: Rows, table: RuleTable, depths: StackDepths, start: int, en
 
 
 def judge_gaps(
-    rows: Rows, table: RuleTable, gaps: Gaps, start: int, end: int
-) -> Generator[None, None, Rows]:
-    """Return the rows from one address up to another, with gaps without frame pointers.
+    rows: Rows, table: RuleTable, gaps: Gaps, part: Gap, most: int
+) -> Generator[None, None, tuple[Rows, bool]]:
+    """Return the rows from one address up to another, with rules for gaps without frame pointers.
 
-    Short gaps stay as they are; long ones are judged block by block, with a pause after each.
+    Short gaps stay as they are; long ones are judged piece by piece, with a pause after each.
+
+    Args:
+        rows: those of entries.
+        table: numbers the rules.
+        gaps: those of the file.
+        part: the addresses.
+        most: bytes of code whose instructions are read; code behind them has `DEPTH_FRAMELESS`.
+
+    Returns:
+        the rows, and True if there is code that was not read: see `read_gaps`.
     """
+    start, end = part
     first = bisect_right(rows.starts, start)
     past = bisect_left(rows.starts, end, first)
     starts = array("Q", (start,)) + rows.starts[first:past]
     ids = array("I", (rows.ids[first - 1] if first else NO_RULE,)) + rows.ids[first:past]
     starts.append(end)
     judged = Rows(array("Q"), array("I"))
-    done = 0
+    done, is_unread = 0, False
     for at in _places_of(NO_RULE, ids):
         begun, stop = starts[at], starts[at + 1]
         if at and stop < end and stop - begun < SHORTEST:
@@ -68,19 +83,74 @@ def judge_gaps(
         judged.ids.extend(ids[done:at])
         done = at + 1
         while begun < stop:
-            is_kept = gaps.keeps(begun)
-            rule_id = NO_RULE if is_kept else table.depth(DEPTH_FRAMELESS)
-            if rule_id != (judged.ids[-1] if judged.ids else NO_RULE):
-                judged.starts.append(begun)
-                judged.ids.append(rule_id)
-            begun = (begun & -BLOCK) + BLOCK
+            following = min(stop, (begun & -PIECE) + PIECE)
+            if gaps.keeps(begun):
+                _add(judged, begun, NO_RULE)
+            elif following - begun > most:
+                is_unread = True
+                _add(judged, begun, table.depth(DEPTH_FRAMELESS))
+            else:
+                most -= following - begun
+                _add_frames(judged, table, gaps, Gap(begun, following))
+            begun = following
             yield
     judged.starts.extend(starts[done:-1])
     judged.ids.extend(ids[done:])
     if judged.ids and judged.ids[-1] != NO_RULE:  # it holds up to the end, in each window
         judged.starts.append(end)
         judged.ids.append(NO_RULE)
-    return judged
+    return judged, is_unread
+
+
+def read_gaps(
+    rows: Rows, table: RuleTable, gaps: Gaps, most: int
+) -> Generator[None, None, tuple[Rows, list[Gap]]]:
+    """Return the rows with rules for code that `judge_gaps` did not read, and where that code is.
+
+    Args:
+        rows: the result of `judge_gaps`.
+        table: numbers the rules.
+        gaps: those of the file.
+        most: bytes of code whose instructions are read.
+    """
+    known, parts = Rows(array("Q"), array("I")), []
+    done = 0
+    for at in _places_of(table.depth(DEPTH_FRAMELESS), rows.ids):
+        begun, stop = rows.starts[at], rows.starts[at + 1]
+        if stop - begun > most:
+            continue
+        most -= stop - begun
+        known.starts.extend(rows.starts[done:at])
+        known.ids.extend(rows.ids[done:at])
+        done = at + 1
+        parts.append(Gap(begun, stop))
+        while begun < stop:
+            following = min(stop, (begun & -PIECE) + PIECE)
+            _add_frames(known, table, gaps, Gap(begun, following))
+            begun = following
+            yield
+    known.starts.extend(rows.starts[done:])
+    known.ids.extend(rows.ids[done:])
+    return known, parts
+
+
+def _add_frames(rows: Rows, table: RuleTable, gaps: Gaps, part: Gap) -> None:
+    """Append the rules of code by its instructions."""
+    for place, frame in gaps.frames(*part):
+        rule = table.number(code_rule(*frame)) if frame else NO_RULE
+        _add(rows, place, rule or table.depth(DEPTH_FRAMELESS))
+
+
+def code_rule(depth: int, fp: int) -> PlainRule:
+    """Return the rule of code by its frame, which is as that of `CodeFrameLike`."""
+    return X86_64.sp, depth + _WORD, -fp - _WORD if fp else None, -_WORD, False
+
+
+def _add(rows: Rows, address: int, rule_id: int) -> None:
+    """Append a row, if its rule is another one than that before."""
+    if rule_id != (rows.ids[-1] if rows.ids else NO_RULE):
+        rows.starts.append(address)
+        rows.ids.append(rule_id)
 
 
 def _places_of(wanted: int, numbers: array[int]) -> Iterator[int]:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Container, Hashable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from purebpf.closable import Closing
@@ -26,6 +27,9 @@ from purebpf.unwind.address_space import CodeMapping
 from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.elf_frames import load_bias
 from purebpf.unwind.rows import RuleTable
+
+if TYPE_CHECKING:
+    from purebpf.symbols.code_frames import CodeFrame
 
 __all__ = ["CodeFiles"]
 
@@ -215,7 +219,7 @@ class CodeFiles(Closing):
             image = ElfImage(_reader(fd, self._spend), status.st_size, mapping.file.path)
             depths = go_stack(image)
             kept_as = cache_key(key, image.build_id) if depths is None else ""
-            cfi = CfiFile(image, depths, kept_as, self._tables.get(key))
+            cfi = CfiFile(image, depths, kept_as, self._tables.get(key), _read_frames)
         except FormatError:
             os.close(fd)
             if mapping.file.is_memory_file:
@@ -246,6 +250,13 @@ class CodeFiles(Closing):
         """Close every file; again is harmless."""
         for key in list(self._files):
             self._drop(key)
+
+
+def _read_frames(code: bytes, address: int) -> list[CodeFrame]:
+    """Return the frames in code without unwind tables, which most files do not have."""
+    from purebpf.symbols.code_frames import frames_of
+
+    return frames_of(code, address)
 
 
 def _as_mapped(file: MappedFile) -> MappedFile:

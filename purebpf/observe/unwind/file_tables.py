@@ -55,8 +55,12 @@ _CROWDED = 0.75
 """The share of any table from which on these files go."""
 
 
+_WHOLE, _CODE = -1, -2
+"""In place of a window: all of them; those with code whose instructions were not read."""
+
+
 class Missing(NamedTuple):
-    """A window of a file; all of them: -1."""
+    """A window of a file; `_WHOLE` and `_CODE` are several."""
 
     key: Hashable
     window: int
@@ -117,6 +121,7 @@ class FileTables(Closing):
         full: the entries without room: files, windows, call sites.
         rows: rows published so far.
         evicted: files that went for others.
+        unread: code whose instructions are to be read, with its file, for `build`.
     """
 
     def __init__(
@@ -139,6 +144,7 @@ class FileTables(Closing):
         self.full = 0
         self.rows = 0
         self.evicted = 0
+        self.unread: dict[Missing, CfiFile] = {}
 
     def __len__(self) -> int:
         return len(self._files)
@@ -262,7 +268,7 @@ class FileTables(Closing):
             return None
         if not file.index:
             is_whole = cfi.is_small or self._cache.has(cfi.cache_key)
-            return Missing(key, -1 if is_whole else window)
+            return Missing(key, _WHOLE if is_whole else window)
         return None if self._shards.read_word(file.index + window) else Missing(key, window)
 
     def missing_rest(self, key: Hashable, cfi: CfiFile) -> Missing | None:
@@ -271,7 +277,7 @@ class FileTables(Closing):
         if file is None or file.has_rest or file.built < _MANY_WINDOWS or cfi.is_huge:
             return None
         file.has_rest = True
-        return Missing(key, -1)
+        return Missing(key, _WHOLE)
 
     def build(self, missing: Missing, cfi: CfiFile) -> Iterator[None]:
         """Publish the missing parts, in slices of a few milliseconds.
@@ -284,15 +290,20 @@ class FileTables(Closing):
         yield from cfi.prepare()
         before = self._files.get(key)
         whole = None
-        if window < 0 and before is not None:
+        if window == _WHOLE and before is not None:
             whole = yield from self._make_whole(cfi, may_load=not before.rules_room)
         file = self._files.get(key)
         if file is None or file is not before or not file.users:
             return  # it went in between
         try:
             if whole is not None:
-                self._publish_whole(file, whole)
-                cfi.rest()  # what leads here has its rules from now on
+                self._publish_whole(file, whole, _WINDOWED_RULES if cfi.has_unread else 0)
+                if cfi.has_unread:
+                    self.unread[Missing(key, _CODE)] = cfi
+                else:
+                    cfi.rest()  # what leads here has its rules from now on
+            elif window == _CODE:
+                yield from self._read_code(key, file, cfi)
             elif not file.index or not self._shards.read_word(file.index + window):
                 self._build_window(file, cfi, window)
         except NoRoomError:
@@ -305,24 +316,29 @@ class FileTables(Closing):
         windows = self._cache.load(cfi.cache_key, cfi.source) if may_load else None
         if windows is not None:
             return windows
-        whole = yield from cfi.cut_whole()
-        machine = _machine(cfi)
-        rules = b"".join(
-            [
-                pack_rule(rule, machine, is_none=number == NO_RULE)
-                for number, rule in enumerate(cfi.table.rules)
-            ]
-        )
-        packed_windows = PackedWindows(whole.first, rules, whole.places, whole.blocks)
-        if not cfi.exhausted:
+        packed_windows = yield from _packed(cfi)
+        if not (cfi.exhausted or cfi.has_unread):
             self._cache.keep(cfi.cache_key, packed_windows, cfi.source)
         return packed_windows
 
-    def _publish_whole(self, file: TableFile, whole: PackedWindows) -> None:
+    def _read_code(self, key: Hashable, file: TableFile, cfi: CfiFile) -> Iterator[None]:
+        """Publish the windows with code whose instructions had not been read."""
+        windows = yield from cfi.reading()
+        for number in sorted(windows):
+            if not file.users or self._files.get(key) is not file:
+                return
+            self._build_window(file, cfi, number - file.first)
+            yield
+        packed_windows = yield from _packed(cfi)
+        if not cfi.exhausted:
+            self._cache.keep(cfi.cache_key, packed_windows, cfi.source)
+        cfi.rest()
+
+    def _publish_whole(self, file: TableFile, whole: PackedWindows, more_rules: int) -> None:
         first, rules, places, blocks = whole
         if first != file.first or len(places) > file.windows:
             return
-        self._take_rules(file, len(rules) // _RULE_BYTES)
+        self._take_rules(file, len(rules) // _RULE_BYTES + more_rules)
         if len(rules) > file.rules_room * _RULE_BYTES:
             return  # windows stay as they are asked for
         self._memory.view[file.rules * _RULE_BYTES :][: len(rules)] = rules
@@ -414,6 +430,19 @@ class FileTables(Closing):
     def close(self) -> None:
         """Unmap the rules; programs keep theirs. Again is harmless."""
         self._memory.close()
+
+
+def _packed(cfi: CfiFile) -> Generator[None, None, PackedWindows]:
+    """All windows of a file, with its own numbers of rules, in slices."""
+    whole = yield from cfi.cut_whole()
+    machine = _machine(cfi)
+    rules = b"".join(
+        [
+            pack_rule(rule, machine, is_none=number == NO_RULE)
+            for number, rule in enumerate(cfi.table.rules)
+        ]
+    )
+    return PackedWindows(whole.first, rules, whole.places, whole.blocks)
 
 
 def _machine(cfi: CfiFile) -> Machine:

@@ -252,9 +252,17 @@ class TableFiller(Closing):
             except OverBudgetError:
                 pass
             del jobs[missing]
+            self._read_later(job.tgid)
             if time.thread_time() >= deadline:
                 break
         return bool(self._jobs or self._rests)
+
+    def _read_later(self, tgid: int) -> None:
+        """Have the code read that a job left; it can wait."""
+        files = self.tables.files
+        for missing, cfi in files.unread.items():
+            self._rests[missing] = _Job(tgid, files.build(missing, cfi))
+        files.unread.clear()
 
     def rest(self) -> None:
         """Drop data that can be read again, and files that no process has had mapped since the last
