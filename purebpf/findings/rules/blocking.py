@@ -209,25 +209,36 @@ def children(evidence: Evidence) -> Iterator[Finding]:
         pids = chief(stays)
         if cost < _LEAST or stays[0].own is None or not evidence.connections.is_service(pids):
             continue  # a script may wait for its children
-        started: Counter[str] = Counter()
-        for start in evidence.facts.starts:
-            if start.parent in pids and not start.is_fork:
-                started[start.comm] += start.times
-        programs = ", ".join(
-            f"{comm} {times / evidence.elapsed_s:.1f}/s" for comm, times in started.most_common(2)
-        )
         text = f"{evidence.spell(stays[0].own)} waits for a child process "
         text += f"{share(cost, threads_of(stays))} of the time"
         text += " and blocks the event loop" if is_in_loop(stays[0]) else ""
         yield Finding(
             *("child", evidence.process(pids[0]).comm, pids, cost, text),
-            (
-                f"it starts {programs}" if programs else "the child is older than this look",
-                _writer(evidence, stays),
-            ),
+            (_started(evidence, pids), _writer(evidence, stays)),
             ("exec", "-p", str(pids[0]), "--tree"),
             own=evidence.source(stays[0].own),
         )
+
+
+def _started(evidence: Evidence, pids: tuple[int, ...]) -> str:
+    """A clause about the programs and processes that these processes start."""
+    programs: Counter[str] = Counter()
+    forks = 0
+    for start in evidence.facts.starts:
+        if start.parent in pids:
+            programs[start.comm] += 0 if start.is_fork else start.times
+            forks += start.times if start.is_fork else 0
+    named = ", ".join(
+        f"{comm} {times / evidence.elapsed_s:.1f}/s"
+        for comm, times in programs.most_common(2)
+        if times
+    )
+    if named:
+        return f"it starts {named}"
+    rate = forks / evidence.elapsed_s
+    return (
+        f"it forks {rate:.1f} processes a second" if forks else "the child is older than this look"
+    )
 
 
 def other_waits(evidence: Evidence) -> Iterator[Finding]:

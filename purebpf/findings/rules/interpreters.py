@@ -194,9 +194,7 @@ def ruby_mutexes(evidence: Evidence) -> Iterator[Finding]:
     for pid, waits, cost in _costly_waits(evidence, "ruby-mutex"):
         names = Counter(stay.comm for stay in waits)
         tids = {stay.tid for stay in waits}
-        wakers: Counter[int] = Counter()
-        for tid in tids:
-            wakers.update(evidence.wakers.get(tid, {}))
+        wakers = evidence.wakers_of(waits)
         del wakers[0]
         waker = wakers.most_common(1)[0][0] if wakers else 0
         support = f"{_thread_name(evidence, waker)} wakes them" if waker else ""

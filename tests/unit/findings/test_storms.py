@@ -81,6 +81,14 @@ def test_ruby_threads_that_wait_all_the_time_are_a_deadlock() -> None:
     assert convoy.kind == "lock-convoy"
 
 
+def test_another_program_that_reads_what_ruby_wrote_gives_no_mutex() -> None:
+    measured = ruby(9.8, 9.9, times=100)
+    wakers = (WakerSum(10, "write", 9, 9, 9.0, 90), WakerSum(10, "futex", 7, 11, 4.0, 50))
+    processes = (*measured.processes, Process(9, 1, "printer", "/srv/printer"))
+    (convoy,) = find(measured._replace(wakers=wakers, processes=processes))
+    assert convoy.evidence[0].startswith("thread 11 ")
+
+
 def test_a_victim_of_the_run_queue_says_its_own_function() -> None:
     victim = running(7, 7, own("price", 3), seconds=3.0)
     hog = running(9, 9, own("crunch", 4, "/srv/batch/job.py"), seconds=15.0)

@@ -212,6 +212,9 @@ def test_the_output_of_a_child_is_waited_for() -> None:
     text = said(serving(wait, starts=starts))
     assert "to_pdf (app.py:7) waits for a child process 80 % of the time" in text
     assert "it starts wkhtmltopdf 7.0/s" in text
+    forks = (Start(7, "tiles", "", True, 90),)
+    assert "it forks 9.0 processes a second" in said(serving(wait, starts=forks))
+    assert "the child is older than this look" in said(serving(wait))
 
 
 # Processes of a pool
