@@ -177,11 +177,20 @@ def with_addresses(text: str, address: int, find: Callable[[str], int | None]) -
     return _RELATIVE.sub(replace, text)
 
 
+def _as_sized(value: int, sized: Argument) -> int:
+    """A constant as a program reads it: `1@$-56`, which compilers write for (char)200, is 200."""
+    if sized.size == _SIZES[-1]:
+        return value
+    span = 1 << 8 * sized.size
+    value %= span
+    return value - span if sized.signed and value >= span // 2 else value
+
+
 def _place(sized: Argument, fields: Mapping[str, str | None], machine: _Machine) -> Argument:
     """The argument with its place. Raises KeyError for a register that is none."""
     registers = machine.registers
     if (constant := fields["constant"]) is not None:
-        return sized._replace(value=int(constant, 0))
+        return sized._replace(value=_as_sized(int(constant, 0), sized))
     if (name := fields["register"]) is not None:
         return sized._replace(where=Where.REG, register=registers[name])
     offset, base = int(fields["offset"] or "0", 0), registers[fields["base"] or ""]

@@ -19,6 +19,12 @@ X86_64, AARCH64 = 62, 183
     ("text", "argument"),
     [
         ("-4@$-9", Argument(4, True, Where.CONST, -9)),
+        ("1@$-56", Argument(1, False, Where.CONST, 200)),
+        ("2@$-1", Argument(2, False, Where.CONST, 0xFFFF)),
+        ("4@$-1", Argument(4, False, Where.CONST, 0xFFFFFFFF)),
+        ("-1@$200", Argument(1, True, Where.CONST, -56)),
+        ("-2@$-5", Argument(2, True, Where.CONST, -5)),
+        ("8@$-1", Argument(8, False, Where.CONST, -1)),
         ("8@$71", Argument(8, False, Where.CONST, 71)),
         ("8@$0x10", Argument(8, False, Where.CONST, 16)),
         ("8@%rdi", Argument(8, False, Where.REG, 0, 112)),
