@@ -23,6 +23,7 @@ _KINDS = tuple(
         ("connection", r"net/http\.\(\*Transport\)\.getConn"),
         ("answer", r"net/http\.\(\*(persistConn|http2ClientConn)\)\.[rR]oundTrip"),
         ("lock", r"(internal/)?sync\.(\(\*(RW)?Mutex\)|runtime_Semacquire(RW)?Mutex)"),
+        ("write", r"internal/poll\.\(\*FD\)\.(Write|Send)"),
         ("goroutines", r"sync\.\(\*(Cond|WaitGroup|Once)\)"),
         ("sleep", r"time\.Sleep"),
         ("network", r"internal/poll\.runtime_pollWait"),

@@ -28,6 +28,7 @@ __all__ = [
     "handles_a_request",
     "is_in_fsync",
     "judge",
+    "takes_jobs",
 ]
 
 
@@ -66,7 +67,7 @@ _BY_KERNEL = tuple(
             r"\w*fsync|\w+_sync_file|jbd2_(log_wait|complete)|file_write_and_wait|\w+_log_force",
         ),
         ("queue-full", r"mq_timedsend|msg_?snd"),
-        ("semaphore", r"semtimedop|msg_?rcv|mq_timedreceive"),
+        ("semaphore", r"semtimedop|msg_?rcv|mq_timedreceive|eventfd_read"),
         ("io-uring", r"io_cqring_wait|io_wq"),
         ("remote-file", r"rpc_wait_bit|nfs4?_wait|request_wait_answer|fuse_|cifs_|p9_client|ceph_"),
         (
@@ -305,6 +306,11 @@ def handles_a_request(program: Program, user: Sequence[FrameLike]) -> bool:
     return (
         len(own) > 1 and not _TAKES.match(own[0]) and any(_HANDLES.match(name) for name in own[1:])
     )
+
+
+def takes_jobs(function: str) -> bool:
+    """Return True for a native function that is named for waiting for something to do."""
+    return bool(_TAKES.match(short_name(function).rpartition("::")[2]))
 
 
 def are_deeper_than_home(

@@ -15,7 +15,7 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
 from purebpf.findings.rules.holders import dump_of
 from purebpf.findings.subscriptions import has_nothing_to_do
-from purebpf.findings.waiting import Side
+from purebpf.findings.waiting import Side, takes_jobs
 from purebpf.findings.words import (
     count_threads,
     describe_activity,
@@ -36,6 +36,7 @@ _COMPUTES = 0.25
 """The part of the time that a thread runs, or is ready, which holds up requests."""
 UNKNOWN = "its code waits for a timer, or a lock of coroutines, promises or goroutines"
 _OWN_WAITS = frozenset({"sock-read", "connect", "pipe-read"})
+_TURNS = frozenset({"cond", "semaphore", "permit", "other"})
 _POOL_WAITS = frozenset(
     {"lock", "file-lock", "child", "fsync", "disk", "dns", "sleep", "pipe-write"}
 )
@@ -117,8 +118,25 @@ def _waits(evidence: Evidence, pids: tuple[int, ...]) -> str:
         if stay.own is not None and _is_own_wait(stay)
     ]
     if evidence.rate(stays) < _LEAST:
+        stays = _waits_for_turns(evidence, pids)
+    if evidence.rate(stays) < _LEAST:
         return ""
     return f"{count_threads(stays, 'wait')}: each {describe_activity(evidence, stays)}"
+
+
+def _waits_for_turns(evidence: Evidence, pids: tuple[int, ...]) -> list[Stay]:
+    """Waits of native threads for each other, deep in own code, which end again and again.
+
+    A thread that is always busy has no home to compare them with.
+    """
+    return [
+        stay
+        for pid in pids
+        for stay in evidence.by_process.get(pid, ())
+        if stay.kind in _TURNS and not stay.is_open and stay.times > 1
+        if stay.own is not None and stay.own.kind in ("user", "inlined")
+        if sum(map(evidence.program(pid).owns, stay.user)) > 1 and not takes_jobs(stay.own.name)
+    ]
 
 
 def _is_own_wait(stay: Stay) -> bool:

@@ -194,7 +194,7 @@ def unreachable(evidence: Evidence) -> Iterator[Finding]:
         tried = evidence.count_calls((pid,), ("connect",))
         if rate < _FAILURES or count.times < _ALL * tried or pid not in evidence.processes:
             continue
-        if count.error == errno.ENOENT and _reads_without_nscd(evidence, pid):
+        if count.error == errno.ENOENT and _asks_nscd(evidence, pid):
             continue
         function = call_site(evidence, (pid,), "connect")
         yield Finding(
@@ -209,8 +209,11 @@ def unreachable(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _reads_without_nscd(evidence: Evidence, pid: int) -> bool:
-    return any(one.pid == pid and one.path in _CACHED_BY_NSCD for one in evidence.facts.paths)
+def _asks_nscd(evidence: Evidence, pid: int) -> bool:
+    """Return True for a program that reads such a file, or may have, when it started."""
+    return evidence.is_new(pid) or any(
+        one.pid == pid and one.path in _CACHED_BY_NSCD for one in evidence.facts.paths
+    )
 
 
 def resets(evidence: Evidence) -> Iterator[Finding]:

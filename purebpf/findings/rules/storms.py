@@ -156,13 +156,14 @@ def _sleeper(evidence: Evidence, count: CallCount) -> str:
 
 def _is_fast(evidence: Evidence, pid: int, rate: float) -> bool:
     """Return True for many timers, or for a thread that hardly sleeps between two."""
-    if rate >= _MANY_TIMERS:
-        return True
+    if rate >= _MANY_TIMERS or rate < _FAST_TIMERS:
+        return rate >= _MANY_TIMERS
     times: Counter[int] = Counter()
     for one in evidence.waits_of.get(pid, ()):
         times[one.tid] += one.times
-    awake = sum(waits > _PART * times.total() for waits in times.values())
-    return rate >= _FAST_TIMERS and rate >= _OF_A_THREAD * max(1, awake)
+    least = _PART * times.total()
+    awake = sum(waits > least for waits in times.values())
+    return rate >= _OF_A_THREAD * max(1, awake)
 
 
 def _timed_waits(evidence: Evidence, count: CallCount) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import signal
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ from purebpf.findings.facts import (
     Activity,
     CallCount,
     End,
+    Endpoint,
     Facts,
     PathCount,
     Process,
@@ -19,6 +21,9 @@ from purebpf.findings.facts import (
     StackFrame,
     Start,
     ThreadTime,
+    Unanswered,
+    WaitSum,
+    WakerSum,
 )
 from purebpf.findings.find import find
 from tests.support.builders.facts import native, running, waiting
@@ -245,3 +250,63 @@ def test_an_interpreter_without_names_says_its_script() -> None:
     measured = computing(native("lj_str_new", "/usr/bin/luajit"))._replace(processes=(script,))
     (text,) = texts(measured)
     assert "uses 0.50 CPUs in rank.lua" in text
+
+
+# Turns
+
+
+def test_threads_that_take_turns_for_an_eventfd_hold_requests() -> None:
+    kernel = ("eventfd_read", "vfs_read", "ksys_read")
+    frames = native("read"), own("obtain"), own("scan"), own("serve")
+    waits = [
+        Activity(7, tid, "relayd", "wait", "S", 9.0, kernel, frames, "read", 5, times=80)
+        for tid in (7, 8, 9)
+    ]
+    sums = tuple(
+        WaitSum(7, tid, "read", 5, 5, 0, Endpoint("file"), 9.0, 80, 0.2) for tid in (7, 8, 9)
+    )
+    held = (Unanswered(52, 3.0, 0.4, "127.0.0.1", 40001, PORT),)
+    (text,) = texts(server(*waits, waits=sums, held=held))
+    assert "3 threads wait: each waits for a semaphore in obtain" in text
+    idle = [one._replace(user=(native("read"), own("next_job"), own("serve"))) for one in waits]
+    assert "each waits" not in texts(server(*idle, waits=sums, held=held))[0]
+
+
+def test_connections_that_wait_to_be_accepted_are_no_full_sockets() -> None:
+    kernel = ("unix_wait_for_peer", "unix_stream_connect", "__sys_connect")
+    (text,) = texts(server(in_kernel("connect", kernel, native("connect"), own("sign"))))
+    assert "in sign" in text
+    assert "is full" not in text
+
+
+def test_nscd_is_asked_by_programs_that_start() -> None:
+    asked = (CallCount(7, "connect", errno.ENOENT, 16),)
+    assert "the unix socket of the server is not there" in texts(server(calls=asked))[0]
+    new = SERVER._replace(is_new=True)
+    assert texts(server(calls=asked, processes=(SHELL, new))) == []
+
+
+def test_a_lock_is_given_by_a_process_with_another_name() -> None:
+    writer = Process(8, 5, "publish", EXE)
+    lock = native("pthread_rwlock_rdlock"), own("lookup")
+    waits = [waiting(pid, pid, "futex", *lock, seconds=9.0) for pid in (7, 9)]
+    sleep = waiting(8, 8, "clock_nanosleep", own("archive"), own("publish"), seconds=9.0)
+    measured = server(
+        *waits,
+        sleep,
+        processes=(SERVER, SERVER._replace(pid=9), writer),
+        threads=tuple(ThreadTime(pid, pid, 0.1, 0.0) for pid in (7, 8, 9)),
+        wakers=tuple(WakerSum(pid, "futex", 8, 8, 9.0, 40) for pid in (7, 9)),
+    )
+    text = next(text for text in texts(measured) if "for the lock that lookup takes" in text)
+    assert "who gives it to them sleeps in archive" in text
+
+
+def test_thousands_of_threads_cost_no_minutes() -> None:
+    waits = tuple(
+        WaitSum(7, tid, "futex", 1, -1, 0, Endpoint(), 0.1, 9, 0.1) for tid in range(8000)
+    )
+    calls = tuple(CallCount(7, f"call{n}", 0, 9000) for n in range(40))
+    began = time.process_time()
+    find(server(waits=waits, calls=calls))
+    assert time.process_time() - began < 20
