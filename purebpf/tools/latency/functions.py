@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -12,6 +13,7 @@ from purebpf.files.regular_file import Identity
 from purebpf.loader.attach._common.probe_place import find_file, find_places, open_image
 from purebpf.loader.attach.kprobe_multi import traceable
 from purebpf.loader.attach.usdt import find_probe
+from purebpf.observe.script.user_files import in_process, mapped_files
 from purebpf.observe.symbols.function_code import FunctionCode
 from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import ElfImage
@@ -127,10 +129,14 @@ class Pair(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The data wanted of functions beside their calls: their ends, and their results."""
+    """The data wanted of functions beside their calls: their ends, and their results.
+
+    `pids`: only of these processes, and the files as they see them.
+    """
 
     returns: bool = True
     results: bool = False
+    pids: tuple[int, ...] = ()
 
 
 def find_functions(words: Iterable[str], wanted: Wanted) -> list[Kernel | User]:
@@ -153,11 +159,29 @@ def find_functions(words: Iterable[str], wanted: Wanted) -> list[Kernel | User]:
         if place is None:
             matches = [Kernel(name) for name in _kernel_names(word)]
         else:
-            matches = _user_functions(word, place[1], place[2], wanted)
+            files = _files_of(wanted.pids, place[1]) or [place[1]]
+            matches = [
+                function
+                for file in files
+                for function in _user_functions(word, file, place[2], wanted)
+            ]
         for function in matches:
             is_user = isinstance(function, User)
             functions.setdefault(function[1:4] if is_user else function, function)
     return list(functions.values())
+
+
+def _files_of(pids: Iterable[int], name: str) -> list[str]:
+    """The files of a name in the mount namespaces of processes, where those are not ours."""
+    files: dict[str, None] = {}
+    for pid in pids:
+        is_path = "/" in name
+        for path in [name] if is_path else mapped_files(pid):
+            if is_path or os.path.basename(path) == name:
+                seen = in_process(path, pid)
+                if seen != path:
+                    files[seen] = None
+    return list(files)
 
 
 def _kernel_names(word: str) -> list[str]:

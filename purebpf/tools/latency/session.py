@@ -105,7 +105,8 @@ class CallLatency(EventSession[Call | Interval]):
             pairs = [pair for pair in self.targets if isinstance(pair, Pair)]
             if any(isinstance(pair.begin, str) for pair in pairs):
                 raise ValueError("arguments are of functions and static probes")
-        wanted = Wanted(not options.only_count, grouping.kind == "ret")
+        results = grouping.kind == "ret"
+        wanted = Wanted(not options.only_count, results, tuple(options.pids or ()))
         self.targets += find_functions(options.functions, wanted)
         slower = options.slower_ms
         return StreamRequest(
