@@ -51,6 +51,7 @@ enum rule_kind {
 #define DEPTH_ELSEWHERE -2
 #define DEPTH_OUTERMOST -3
 #define DEPTH_FRAMELESS -4 // of code that keeps no frame pointers, either
+#define DEPTH_UNKNOWN -5   // of the same, by its instructions: a leaf has a frame, or may have one
 // Added to depths, which are multiples of 8: what the function returns to was interrupted and has not
 // called it, or its frame is on another stack than those that it calls.
 #define DEPTH_INTERRUPTED 1

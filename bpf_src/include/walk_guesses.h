@@ -174,7 +174,8 @@ __noinline int step_without_rule(u32 place, int depth)
 			return WALK_NO_UNWIND_INFO; // on which stack is not known
 		if (depth >= 0)
 			return step_by_depth(place, depth);
-		if (!arm64_code_bits && step_from_leaf(place, depth == DEPTH_FRAMELESS) == GO_ON)
+		if (!arm64_code_bits && depth != DEPTH_UNKNOWN &&
+		    step_from_leaf(place, depth == DEPTH_FRAMELESS) == GO_ON)
 			return GO_ON;
 	} else if (depth >= 0 && depth & DEPTH_FRAME_ELSEWHERE) {
 		return follow_frame_pointer(place, true);
@@ -191,7 +192,7 @@ __noinline int step_without_rule(u32 place, int depth)
 		if (err != GO_ON)
 			return err;
 	}
-	if (depth == DEPTH_FRAMELESS && !walks_frame_pointers)
+	if ((depth == DEPTH_FRAMELESS || depth == DEPTH_UNKNOWN) && !walks_frame_pointers)
 		return WALK_NO_UNWIND_INFO;
 	return step_by_guess(place);
 }

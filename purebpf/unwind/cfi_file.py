@@ -24,7 +24,7 @@ from purebpf.unwind.interpreter import row_at
 from purebpf.unwind.joined_sections import join_sections
 from purebpf.unwind.machine import MACHINES, X86_64, Machine
 from purebpf.unwind.rows import Entries, Rows, RuleTable, finish
-from purebpf.unwind.rule import DEPTH_FRAMELESS, Row
+from purebpf.unwind.rule import DEPTH_FRAMELESS, DEPTH_UNKNOWN, Row
 from purebpf.unwind.start_code import find_start_code
 from purebpf.unwind.start_entries import made_entry, outermost_entry
 from purebpf.unwind.uncovered_rows import StackDepths, add_depths, code_rule, judge_gaps, read_gaps
@@ -265,13 +265,13 @@ class CfiFile:
     def stack_depth(self, address: int) -> int | None:
         """Bytes that the function at an address has taken from the stack; None: not known.
 
-        `DEPTH_FRAMELESS`: not known, and it does not keep a frame pointer either.
+        `DEPTH_FRAMELESS`, `DEPTH_UNKNOWN`: not known, and it does not keep a frame pointer either.
         """
         if self._depths is not None:
             return self._depths.depth(address)
         if self._gaps is None or self.fde(address) is not None or self._gaps.keeps(address):
             return None
-        return DEPTH_FRAMELESS
+        return DEPTH_UNKNOWN if self._gaps.are_read else DEPTH_FRAMELESS
 
     def _gap(self, address: int) -> Gap:
         """The addresses without entries around one of them."""

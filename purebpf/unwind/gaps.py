@@ -121,6 +121,11 @@ class Gaps:
             self._known[key] = known
         return known
 
+    @property
+    def are_read(self) -> bool:
+        """True if `frame` reads instructions."""
+        return self._read_frames is not None
+
     def frame(self, address: int) -> tuple[int, int] | None:
         """Return the depth of the stack and the place of the frame pointer at an address in a gap.
 

@@ -12,6 +12,7 @@ from purebpf.unwind.rule import (
     DEPTH_FRAME_ELSEWHERE,
     DEPTH_FRAMELESS,
     DEPTH_OUTERMOST,
+    DEPTH_UNKNOWN,
 )
 from purebpf.unwind.shared_rules import SharedRules
 
@@ -149,6 +150,8 @@ class ProcessRules:
                 return Special.DEPTH
         if not exact and self._is_entry(file, address + 1):
             return Special.ENTRY
+        if depth == DEPTH_UNKNOWN:
+            return Special.UNKNOWN_STACK
         return Special.FRAMELESS if depth == DEPTH_FRAMELESS else Special.NO_RULE
 
     def _is_entry(self, file: CodeFile, address: int) -> bool:

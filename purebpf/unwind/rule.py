@@ -19,6 +19,7 @@ __all__ = [
     "DEPTH_FRAME_ELSEWHERE",
     "DEPTH_INTERRUPTED",
     "DEPTH_OUTERMOST",
+    "DEPTH_UNKNOWN",
     "UNSUPPORTED",
     "How",
     "RegisterRule",
@@ -40,6 +41,8 @@ no caller.
 """
 DEPTH_FRAMELESS = -4
 """In place of the depth of code that keeps no frame pointers: it is not known."""
+DEPTH_UNKNOWN = -5
+"""The same of code whose instructions were read: a leaf there has a frame, or may have one."""
 DEPTH_INTERRUPTED = 1
 DEPTH_FRAME_ELSEWHERE = 2
 DEPTH_BITS = 7

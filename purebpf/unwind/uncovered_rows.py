@@ -11,7 +11,7 @@ from purebpf.unwind.gaps import PIECE, SHORTEST, Gap, Gaps
 from purebpf.unwind.interpreter import PlainRule
 from purebpf.unwind.machine import X86_64
 from purebpf.unwind.rows import NO_RULE, Rows, RuleTable
-from purebpf.unwind.rule import DEPTH_FRAMELESS
+from purebpf.unwind.rule import DEPTH_FRAMELESS, DEPTH_UNKNOWN
 
 __all__ = ["StackDepths", "add_depths", "code_rule", "judge_gaps", "read_gaps"]
 
@@ -136,9 +136,10 @@ def read_gaps(
 
 def _add_frames(rows: Rows, table: RuleTable, gaps: Gaps, part: Gap) -> None:
     """Append the rules of code by its instructions."""
+    unknown = DEPTH_UNKNOWN if gaps.are_read else DEPTH_FRAMELESS
     for place, frame in gaps.frames(*part):
         rule = table.number(code_rule(*frame)) if frame else NO_RULE
-        _add(rows, place, rule or table.depth(DEPTH_FRAMELESS))
+        _add(rows, place, rule or table.depth(unknown))
 
 
 def code_rule(depth: int, fp: int) -> PlainRule:
