@@ -138,13 +138,26 @@ def mapped_files(pid: int) -> list[str]:
 
 
 def in_process(path: str, pid: int) -> str:
-    """Return a path that leads to a file of a process in another mount namespace."""
-    if not path.startswith("/"):
+    """Return a path that leads to a file of a process in another mount namespace.
+
+    A name without a slash is that of a file that the process has mapped, or of a library: `libc`.
+    """
+    if not _has_own_mounts(pid):
         return path
-    try:
-        if os.stat(f"/proc/{pid}/ns/mnt") == os.stat("/proc/self/ns/mnt"):
-            return path
-    except OSError:
-        return path
+    if "/" not in path:
+        path = next((each for each in mapped_files(pid) if _has_name(each, path)), path)
     seen = f"/proc/{pid}/root{path}"
-    return seen if os.path.exists(seen) else path
+    return seen if path.startswith("/") and os.path.exists(seen) else path
+
+
+def _has_own_mounts(pid: int) -> bool:
+    """Return True for a process in another mount namespace than this one."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/mnt") != os.stat("/proc/self/ns/mnt")
+    except OSError:
+        return False
+
+
+def _has_name(path: str, name: str) -> bool:
+    base = os.path.basename(path)
+    return base == name or base.partition(".so")[0] in (name, f"lib{name}")

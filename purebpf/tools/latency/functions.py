@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -13,7 +12,7 @@ from purebpf.files.regular_file import Identity
 from purebpf.loader.attach._common.probe_place import find_file, find_places, open_image
 from purebpf.loader.attach.kprobe_multi import traceable
 from purebpf.loader.attach.usdt import find_probe
-from purebpf.observe.script.user_files import in_process, mapped_files
+from purebpf.observe.script.user_files import in_process
 from purebpf.observe.symbols.function_code import FunctionCode
 from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import ElfImage
@@ -173,15 +172,8 @@ def find_functions(words: Iterable[str], wanted: Wanted) -> list[Kernel | User]:
 
 def _files_of(pids: Iterable[int], name: str) -> list[str]:
     """The files of a name in the mount namespaces of processes, where those are not ours."""
-    files: dict[str, None] = {}
-    for pid in pids:
-        is_path = "/" in name
-        for path in [name] if is_path else mapped_files(pid):
-            if is_path or os.path.basename(path) == name:
-                seen = in_process(path, pid)
-                if seen != path:
-                    files[seen] = None
-    return list(files)
+    seen = dict.fromkeys(in_process(name, pid) for pid in pids)
+    return [path for path in seen if path != name]
 
 
 def _kernel_names(word: str) -> list[str]:
