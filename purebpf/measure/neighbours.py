@@ -19,6 +19,8 @@ _QUEUED, _OF_OWN = 0.1, 0.5
 _HOG, _HOG_OF_FEW = 0.3, 0.15
 """CPUs of a process that is worth its name; of one that shares a part of the CPUs with them."""
 _NAMED = 2
+_MOST_PROCESSES = 2000
+"""15 us each, at the start of a command."""
 _PRESSED = 0.5
 """The part of the time in which threads wait for a CPU that is worth a line."""
 _SOME = compile_later(r"some .*total=(\d+)")
@@ -125,13 +127,13 @@ def _queued_ns(pid: int) -> int:
 
 
 def _used_s() -> Mapping[int, float]:
-    """Return the CPU seconds of each process."""
+    """Return the CPU seconds of each process; none where there are many, as reading takes long."""
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    pids = [int(name) for name in entries("/proc") if name.isdigit()]
     used = {}
-    for name in entries("/proc"):
-        if name.isdigit():
-            fields = read_text(f"/proc/{name}/stat").rpartition(")")[2].split()
-            used[int(name)] = sum(map(int, fields[11:13])) * tick_s
+    for pid in pids if len(pids) <= _MOST_PROCESSES else ():
+        fields = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        used[pid] = sum(map(int, fields[11:13])) * tick_s
     return used
 
 

@@ -90,3 +90,14 @@ def test_a_machine_whose_threads_queue_has_a_line(
 def test_a_kernel_without_pressure_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "read_text", lambda _: "")
     assert PressureWatch().sentences() == []
+
+
+@pytest.mark.parametrize(("count", "is_read"), [(2000, True), (2001, False)])
+def test_a_machine_of_many_processes_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, count: int, *, is_read: bool
+) -> None:
+    line = "1 (a b) S 0 0 0 0 0 0 0 0 0 0 300 100 0 0"
+    monkeypatch.setattr(neighbours, "entries", lambda _: ["self", *map(str, range(count))])
+    monkeypatch.setattr(neighbours, "read_text", lambda _: line)
+    monkeypatch.setattr(neighbours.os, "sysconf", lambda _: 100)
+    assert neighbours._used_s() == (dict.fromkeys(range(count), 4.0) if is_read else {})
