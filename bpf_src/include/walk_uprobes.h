@@ -8,58 +8,46 @@
 #define MAX_RETURN_PROBES 64 // of functions in progress of a task: MAX_URETPROBE_DEPTH
 #define MAX_INSTRUCTION 16   // bytes: MAX_UINSN_BYTES
 
-struct return_instance {
-	unsigned long stack; // where the return address was
-	unsigned long orig_ret_vaddr;
-	struct return_instance *next; // of a function further out
-} __attribute__((preserve_access_index));
+// Offsets in this kernel, which user space sets; 0: not known, and stacks are cut where uprobes are.
+u32 utask_at = 0;	     // struct task_struct
+u32 return_instances_at = 0; // struct uprobe_task: of the function further in
+u32 active_uprobe_at = 0;
+u32 vaddr_at = 0;     // of the instruction with the probe
+u32 xol_vaddr_at = 0; // of its copy, which is executed instead
+u32 stack_at = 0;     // struct return_instance: where the return address was
+u32 orig_ret_vaddr_at = 0;
+u32 next_at = 0; // of a function further out
 
-struct uprobe;
-
-struct uprobe_task {
-	struct return_instance *return_instances;
-	struct uprobe *active_uprobe;
-	unsigned long vaddr;	 // of the instruction with the probe
-	unsigned long xol_vaddr; // of its copy, which is executed instead
-} __attribute__((preserve_access_index));
-
-struct task_struct___probed {
-	struct uprobe_task *utask; // CONFIG_UPROBES
-} __attribute__((preserve_access_index));
-
-static __always_inline struct uprobe_task *uprobes_of_task(void)
+static __always_inline u64 uprobes_of_task(void)
 {
-	struct task_struct___probed *task = (void *)bpf_get_current_task();
-
-	return bpf_core_field_exists(task->utask) ? BPF_CORE_READ(task, utask) : 0;
+	return utask_at ? kernel_word((void *)bpf_get_current_task() + utask_at) : 0;
 }
 
 // The leaf executes the copy of an instruction with a probe.
 static __always_inline bool leave_copied_instruction(struct walk *walk)
 {
-	struct uprobe_task *task = uprobes_of_task();
+	void *task = (void *)uprobes_of_task();
 	u64 copy, offset;
 
-	if (!task || !BPF_CORE_READ(task, active_uprobe))
+	if (!task || !kernel_word(task + active_uprobe_at))
 		return false;
-	copy = BPF_CORE_READ(task, xol_vaddr);
+	copy = kernel_word(task + xol_vaddr_at);
 	offset = walk->pc - copy;
 	if (!copy || offset > MAX_INSTRUCTION)
 		return false;
-	walk->pc = BPF_CORE_READ(task, vaddr) + offset;
+	walk->pc = kernel_word(task + vaddr_at) + offset;
 	return true;
 }
 
 // The return address is the trampoline of return probes: the kernel has the program's own.
 static __always_inline bool leave_return_probe(struct walk *walk)
 {
-	struct return_instance *each = (void *)walk->return_probes;
+	void *each = (void *)walk->return_probes, *task;
 	u64 caller = 0;
 
 	if (!each) {
-		struct uprobe_task *task = uprobes_of_task();
-
-		each = task ? BPF_CORE_READ(task, return_instances) : 0;
+		task = (void *)uprobes_of_task();
+		each = task ? (void *)kernel_word(task + return_instances_at) : 0;
 	}
 #pragma clang loop unroll(disable)
 	for (u32 taken = 0; taken < MAX_RETURN_PROBES; taken++) {
@@ -68,12 +56,12 @@ static __always_inline bool leave_return_probe(struct walk *walk)
 		OPAQUE(taken);
 		if (!each)
 			break;
-		behind = BPF_CORE_READ(each, stack) + sizeof(u64);
+		behind = kernel_word(each + stack_at) + sizeof(u64);
 		if (behind > walk->sp)
 			break;
 		if (behind == walk->sp) // the last one of several: the others have the trampoline
-			caller = BPF_CORE_READ(each, orig_ret_vaddr);
-		each = BPF_CORE_READ(each, next);
+			caller = kernel_word(each + orig_ret_vaddr_at);
+		each = (void *)kernel_word(each + next_at);
 	}
 	walk->return_probes = (u64)each;
 	if (!caller)

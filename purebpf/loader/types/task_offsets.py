@@ -12,9 +12,11 @@ from purebpf.btf.types.parse import Btf
 from purebpf.loader.types.kept_offsets import keep_offsets, kept_offsets
 from purebpf.loader.types.kernel_btf import kernel_btf, read_kernel_btf
 
-__all__ = ["stack_offsets", "task_offsets", "thread_pointer_offset"]
+__all__ = ["stack_offsets", "task_offsets", "thread_pointer_offset", "uprobe_offsets"]
 
 _FIELDS = ("start_time", "self_exec_id", "group_leader")
+_OF_PROBED = ("return_instances", "active_uprobe", "vaddr", "xol_vaddr")
+_OF_RETURN = ("stack", "orig_ret_vaddr", "next")
 _POINTERS = {"x86_64": "fsbase", "aarch64": "uw"}
 """Of struct thread_struct, by machine."""
 _BYTE = 8
@@ -42,6 +44,19 @@ def stack_offsets() -> dict[str, int]:
     """
     mm = _offsets("task_struct", ("mm",))
     return mm and mm | _offsets("mm_struct", ("end_code",))
+
+
+def uprobe_offsets() -> dict[str, int]:
+    """The bytes before each field of bpf_src/include/walk_uprobes.h, or none if one is not there.
+
+    Raises:
+        NotSupportedError: a kernel without BTF.
+        FormatError: it is malformed.
+    """
+    task = _offsets("task_struct", ("utask",))  # CONFIG_UPROBES
+    probed = _offsets("uprobe_task", _OF_PROBED) if task else {}
+    returns = _offsets("return_instance", _OF_RETURN) if probed else {}
+    return returns and returns | probed | task
 
 
 def thread_pointer_offset() -> int:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.loader.rings.record_types import RecordMap
-from purebpf.loader.types.task_offsets import stack_offsets, task_offsets
+from purebpf.loader.types.task_offsets import stack_offsets, task_offsets, uprobe_offsets
 from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.copy_rings import SAMPLE_TYPE
 from purebpf.observe.unwind.live_frames import follow_live_frames
@@ -107,6 +107,7 @@ class StackFinisher(Closing):
             if tables:
                 self._filler = undo.enter_context(TableFiller(maps, self._stacks))
                 _identify(variables)
+                _tell_uprobes(variables)
             self._closing = undo.pop_all()
 
     def feed(self, record: object) -> None:
@@ -292,6 +293,16 @@ def _tell_dropped(variables: MutableMapping[str, Any]) -> None:
     if len(offsets) > 1:
         variables["mm_at"] = offsets["mm"]
         variables["end_code_at"] = offsets["end_code"]
+
+
+def _tell_uprobes(variables: MutableMapping[str, Any]) -> None:
+    """Say where a task has the addresses that uprobes put others in the place of."""
+    try:
+        offsets = uprobe_offsets()
+    except NotSupportedError:
+        return
+    for name, offset in offsets.items():
+        variables[f"{name}_at"] = offset
 
 
 def _missed(sample: Sample, machine: Machine) -> MissedStack:

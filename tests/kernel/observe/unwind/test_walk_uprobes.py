@@ -11,7 +11,7 @@ import pytest
 
 from purebpf.loader.perf.probe import Probe
 from purebpf.loader.perf.probe_event import open_probe
-from purebpf.unwind.reason import Reason
+from purebpf.loader.types.task_offsets import uprobe_offsets
 from tests.support.programs.stack_walks import LEAF, build, check_counters, own_names, walk_run
 
 pytestmark = [
@@ -39,6 +39,11 @@ _CALLERS = ("inner", "middle", "outer", *["recurses"] * 7, "main")
 """Of a leaf; jumps() has left the stack before it runs."""
 
 
+def offsets() -> dict[str, int]:
+    """Where this kernel has the addresses that uprobes put others in the place of."""
+    return {f"{name}_at": offset for name, offset in uprobe_offsets().items()}
+
+
 @contextmanager
 def probed(program: Path, *functions: str, returns: bool = False) -> Iterator[None]:
     """Have probes at functions, or at their returns, in every process."""
@@ -63,20 +68,21 @@ def probed(program: Path, *functions: str, returns: bool = False) -> Iterator[No
 def test_a_leaf_that_executes_a_copied_instruction(tmp_path: Path) -> None:
     program = build(tmp_path, _CHAIN)
     with probed(program, "touched"):
-        run = walk_run(program, copies_all=True, copies_per_second=0)
+        run = walk_run(program, copies_all=True, copies_per_second=0, **offsets())
     check_counters(run)
     late = [each.walked for each in run.late()]
     chains = [own_names(run, program, each.frames) for each in late]
     in_probed = [chain for chain in chains if chain[:1] == ["touched"]]
     assert len(in_probed) > 0.2 * len(late)  # most of the time, the kernel handles the probe
     assert {tuple(chain[1 : 1 + len(_CALLERS)]) for chain in in_probed} == {_CALLERS}
-    assert {each.reason for each in late} == {Reason.COMPLETE}
+    cut = sum(not each.reason.is_whole for each in late)  # before and behind the copy
+    assert cut < 0.05 * len(late)
 
 
 def test_return_probes_of_callers(tmp_path: Path) -> None:
     program = build(tmp_path, _CHAIN)
     with probed(program, "inner", "jumps", "middle", "recurses", returns=True):
-        run = walk_run(program, copies_all=True, copies_per_second=0)
+        run = walk_run(program, copies_all=True, copies_per_second=0, **offsets())
     check_counters(run)
     late = [each.walked for each in run.late()]
     chains = [own_names(run, program, each.frames) for each in late]
