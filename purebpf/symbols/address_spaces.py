@@ -199,10 +199,13 @@ class AddressSpaces:
 
     def begin(self, since: int) -> None:
         """Questions are about a later time from now on: that of the next window of a long run."""
-        self.since = since
+        before, self.since = self.since, since
         for process in self._processes.values():
-            generations = process.generations
-            if len(generations) > 1 or any(generation.is_contested for generation in generations):
+            contested = [each for each in process.generations if each.is_contested]
+            for generation in contested:
+                generation.forget_contested()
+            has_executed = any(before <= each.since < since for each in process.generations[1:])
+            if contested or has_executed:
                 process.change()
 
     def replaces(self, record: Mmap | Mmap2 | Comm) -> bool:

@@ -26,6 +26,9 @@ _GROUP_5, _PUSH_MEMORY = 0xFF, 6
 _POP_MEMORY = 0x8F
 _CALL, _CALLS = 0xE8, 2
 """Its opcode, and what the group has for near and far ones."""
+_SYSCALL, _RETURNS_FROM_SIGNAL = 0x105, b"\x0f\0\0\0\x0f\x05"
+"""mov $15, %rax; syscall: rt_sigreturn(2)."""
+_RETURNS = (b"\xc3", b"\xc2")
 _ALIGNMENT = 16
 _PADDING = (b"\x90", b"\x66\x90", b"\x0f\x1f", b"\x66\x0f\x1f", b"\x66\x2e\x0f\x1f", b"\x66\x66")
 _LOAD, _STORE, _ADDRESS = 0x8B, 0x89, 0x8D
@@ -79,6 +82,8 @@ def frames_of(code: bytes, address: int = 0) -> list[CodeFrame]:
         code: should begin with an instruction. If it does not, the first few frames may be wrong.
         address: of the code, in its file.
     """
+    if not any(map(code.__contains__, _RETURNS)):  # zeros between functions, above all
+        return [CodeFrame(0, -1, 0)] if code else []
     steps: dict[int, _Step | None] = {}
     sources: dict[int, list[int]] = {}
     found: dict[int, tuple[int, int] | None] = {}
@@ -121,15 +126,18 @@ def frames_of(code: bytes, address: int = 0) -> list[CodeFrame]:
 
 
 def _ends(code: bytes, behind: int, address: int, instruction: Instruction) -> bool:
-    """Return True if another function may begin behind an instruction: a call that does not return
-    is the last one of a function, and padding follows, or an address at which functions begin.
+    """Return True if another function may begin behind an instruction: a call, or a system call,
+    that does not return is the last one of a function, and padding follows, or an address at which
+    functions begin.
     """
     opcode, operand = instruction.opcode, instruction.operand
-    is_call = opcode == _CALL or (
+    is_call = opcode in (_CALL, _SYSCALL) or (
         opcode == _GROUP_5 and operand is not None and operand.register & 6 == _CALLS
     )
     if not is_call:
         return opcode in _ENDS
+    if opcode == _SYSCALL and code.endswith(_RETURNS_FROM_SIGNAL, 0, behind):
+        return True
     return (address + behind) % _ALIGNMENT == 0 or code.startswith(_PADDING, behind)
 
 

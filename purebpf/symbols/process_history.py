@@ -171,6 +171,10 @@ class Generation:
         """True if the last answer of `contested` had addresses."""
         return self._contested is not None and bool(self._contested[1].starts)
 
+    def forget_contested(self) -> None:
+        """Drop the last answer of `contested`: it is about another time."""
+        self._contested = None
+
     def contested(self, since: int, differ: Differ) -> Segments:
         """Return the addresses that showed code of a file, and then other code from a time after
         `since` on.

@@ -78,7 +78,15 @@ def test_a_call_that_may_not_return_says_nothing(tmp_path: Path) -> None:
     assert frames_of(code, 10)[0] == CodeFrame(0, -1, 0)  # the call ends at 16
 
 
+def test_the_return_from_a_signal_leads_nowhere(tmp_path: Path) -> None:
+    text = "mov $15, %{}\n syscall\n push %rbx\n pop %rbx\n ret"
+    for register in ("eax", "rax"):
+        assert depths(tmp_path, text.format(register)) == [(-1, 0), (0, 0), (8, 0), (0, 0)]
+    assert depths(tmp_path, text.replace("$15", "$16").format("eax"))[0] == (0, 0)
+
+
 def test_an_indirect_jump_and_bytes_that_are_no_code_are_not_known() -> None:
+    assert frames_of(bytes(1 << 20)) == [CodeFrame(0, -1, 0)]
     assert frames_of(bytes.fromhex("53 ff e0")) == [CodeFrame(0, -1, 0)]
     assert frames_of(bytes.fromhex("06 06 c3")) == [CodeFrame(0, -1, 0), CodeFrame(2, 0, 0)]
     assert frames_of(b"") == []

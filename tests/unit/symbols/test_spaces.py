@@ -330,6 +330,19 @@ def test_an_address_that_showed_two_files_is_contested():
     assert spaces.version(7) != version
 
 
+def test_a_process_with_a_contested_address_is_forgotten_once_it_has_exited():
+    spaces = AddressSpaces()
+    spaces.feed(_plugin(0x1000, "/lib/old", 10, 1))
+    spaces.feed(_plugin(0x1800, "/lib/new", 20, 2))
+    assert spaces.is_contested(7, 0x1800)
+    spaces.feed(Exit(7, 1, 7, 1))
+    gone = []
+    for since in (21, 22, 23):
+        spaces.begin(since)
+        gone += spaces.forget_exited(())
+    assert gone == [7]
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from purebpf.files import cache_files
-from purebpf.observe.symbols import elf_files, symbol_cache
+from purebpf.observe.symbols import symbol_cache
 from purebpf.observe.symbols.symbol_cache import SymbolCache
 from purebpf.observe.symbols.symbolizer import Symbolizer
+from purebpf.symbols import elf_symbols
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_symbols import read_symbols
 from purebpf.symbols.symbol_table import SymbolTable
@@ -51,7 +52,7 @@ def test_a_table_is_kept_and_used_without_reading_the_symbols_again(program, hom
     assert _named(program) == _EXPECTED
     (kept,) = home.iterdir()
     assert kept.stat().st_mode & 0o777 == 0o600
-    monkeypatch.delattr(elf_files, "read_symbols")
+    monkeypatch.delattr(elf_symbols, "read_symbols")
     assert _named(program) == _EXPECTED
 
 
@@ -211,7 +212,7 @@ def test_what_a_stripped_file_exports_is_kept_apart(tmp_path, home, monkeypatch)
         (kept,) = home.iterdir()
         assert kept.name.endswith("-exported")
         with monkeypatch.context() as patch:
-            patch.delattr(elf_files, "read_symbols")
+            patch.delattr(elf_symbols, "read_symbols")
             assert _named(child)[1:] == _EXPECTED[1:]
     with running(path) as child:  # the whole file has the same build id
         assert _named(child) == _EXPECTED

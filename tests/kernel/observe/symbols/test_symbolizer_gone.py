@@ -124,8 +124,8 @@ def test_a_file_that_is_not_elf_names_nothing(tmp_path, content):
 
 def test_what_is_not_a_regular_file_is_not_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    spaces = AddressSpaces()
     for path in (tmp_path / "pipe", Path("/dev/null"), tmp_path / "missing"):
+        spaces = AddressSpaces()
         spaces.feed(Mmap2(1 << 22, 1, 0x1000, 0x1000, 0, str(path), 0, 0, 0, b"", 5, 2))
         (found,) = Symbolizer(spaces).user(1 << 22, [0x1234])
         assert found.reason is Reason.NOT_FOUND

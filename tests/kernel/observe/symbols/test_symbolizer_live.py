@@ -15,6 +15,7 @@ import pytest
 
 from purebpf.observe.symbols import elf_files
 from purebpf.observe.symbols.symbolizer import Symbolizer
+from purebpf.symbols import elf_symbols
 from purebpf.symbols.frame import Frame, Reason, Unknown, is_unnamed_function
 from tests.kernel.symbol_programs import compile_program, running
 
@@ -162,8 +163,10 @@ def _reads(monkeypatch):
     """What is read from now on; nothing is kept that need not be."""
     monkeypatch.setattr(elf_files, "_KEEP_BYTES", 1)
     reads = []
-    read = elf_files.read_symbols
-    monkeypatch.setattr(elf_files, "read_symbols", lambda *each: reads.append(each) or read(*each))
+    read = elf_symbols.read_symbols
+    monkeypatch.setattr(
+        elf_symbols, "read_symbols", lambda *each: reads.append(each) or read(*each)
+    )
     monkeypatch.setattr(elf_files.SymbolCache, "load", lambda _cache, _key: None)
     return reads
 
