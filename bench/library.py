@@ -156,7 +156,7 @@ INSTALLED = (
 
 
 class Share(NamedTuple):
-    """How many stacks of a kind there were, how many of them whole, and how the others end."""
+    """The stacks of a kind: how many there were, how many were whole, and how the others ended."""
 
     count: int
     whole: int

@@ -198,7 +198,7 @@ class AddressSpaces:
         return False
 
     def begin(self, since: int) -> None:
-        """Questions are about a later time from now on: that of the next window of a long run."""
+        """Questions are about a later time from now on: the next window of a long run."""
         before, self.since = self.since, since
         for process in self._processes.values():
             contested = [each for each in process.generations if each.is_contested]

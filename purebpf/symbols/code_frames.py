@@ -63,8 +63,8 @@ class CodeFrame(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What an instruction does: bytes that it takes from the stack, and where it has the frame
-    pointer, as a distance from the stack pointer behind it.
+    """The effect of an instruction: bytes that it takes from the stack, and the place that it saves
+    the frame pointer in or loads it from, as a distance from the stack pointer behind it.
     """
 
     taken: int

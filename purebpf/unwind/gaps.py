@@ -66,7 +66,7 @@ class CodeFrameLike(Protocol):
 
     @property
     def offset(self) -> int:
-        """Where the instruction is in the code."""
+        """The place of the instruction in the code."""
 
     @property
     def depth(self) -> int:

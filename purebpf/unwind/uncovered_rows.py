@@ -58,9 +58,9 @@ def judge_gaps(
     Short gaps stay as they are; long ones are judged piece by piece, with a pause after each.
 
     Args:
-        rows: those of entries.
+        rows: the rows of entries.
         table: numbers the rules.
-        gaps: those of the file.
+        gaps: the gaps of the file.
         part: the addresses.
         most: bytes of code whose instructions are read; code behind them has `DEPTH_FRAMELESS`.
 
@@ -110,7 +110,7 @@ def read_gaps(
     Args:
         rows: the result of `judge_gaps`.
         table: numbers the rules.
-        gaps: those of the file.
+        gaps: the gaps of the file.
         most: bytes of code whose instructions are read.
     """
     known, parts = Rows(array("Q"), array("I")), []
@@ -143,7 +143,7 @@ def _add_frames(rows: Rows, table: RuleTable, gaps: Gaps, part: Gap) -> None:
 
 
 def code_rule(depth: int, fp: int) -> PlainRule:
-    """Return the rule of code by its frame, which is as that of `CodeFrameLike`."""
+    """Return the rule of code by its frame: a depth and a place, as in `CodeFrameLike`."""
     return X86_64.sp, depth + _WORD, -fp - _WORD if fp else None, -_WORD, False
 
 

@@ -81,7 +81,7 @@ def disk_waits(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _movers(evidence: Evidence) -> list[tuple[float, int]]:
-    """Bytes a second of each process, with those of children that it has waited for."""
+    """Bytes a second of each process, children that it has waited for included."""
     return sorted(
         ((process.read_bytes + process.written_bytes) / evidence.elapsed_s, process.pid)
         for process in evidence.facts.processes

@@ -140,7 +140,7 @@ def mapped_files(pid: int) -> list[str]:
 def in_process(path: str, pid: int) -> str:
     """Return a path that leads to a file of a process in another mount namespace.
 
-    A name without a slash is that of a file that the process has mapped, or of a library: `libc`.
+    A name without a slash means a file that the process has mapped, or a library: `libc`.
     """
     if not _has_own_mounts(pid):
         return path

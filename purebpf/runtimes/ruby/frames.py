@@ -151,7 +151,7 @@ def read_ruby_frames(
     context: int,
     most: int = MAX_FRAMES,
 ) -> InterpretedStack | None:
-    """Read the frames of a thread; None: the address is not that of its execution context.
+    """Read the frames of a thread; None: the address leads to no execution context of it.
 
     Whatever the memory holds, this ends: after `most` frames that have a name, or at the end of
     the frames' memory.
@@ -192,7 +192,7 @@ def first_instruction(layout: RubyLayout, memory: Memory, context: int) -> int:
     """Return the address of the machine code of an instruction that a thread executes.
 
     Raises:
-        UnreadableError: it executes none, or the address is not that of its execution context.
+        UnreadableError: it executes none, or the address leads to no execution context of it.
     """
     stack = _stack(layout, memory, context)
     if stack is not None:

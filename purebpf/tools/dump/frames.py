@@ -284,7 +284,7 @@ class FrameNames(Closing):
 
     @cached_property
     def _is_engine(self) -> bool:
-        """True if the program is that of PHP or Ruby."""
+        """True if the program runs PHP or Ruby."""
         return bool(script_engine(program_path(self._pid)))
 
     @property
