@@ -15,6 +15,7 @@ from purebpf.runtimes.memory import MOST_READS
 if TYPE_CHECKING:
     from purebpf.runtimes.cpython.lines import LineTable
     from purebpf.runtimes.loop_code import CodeRange
+    from purebpf.syscall.process_memory import ProcessMemory
 
 __all__ = ["ScriptProcess"]
 
@@ -37,15 +38,16 @@ class ScriptProcess(Closing):
     loop: tuple[CodeRange, ...]
     path: str
     lines: LineTable
+    _memory: ProcessMemory
 
     @property
     def is_stuck(self) -> bool:
         """True if its memory cannot be read any more: see `ProcessMemory`."""
-        raise NotImplementedError
+        return self._memory.is_stuck
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
-        raise NotImplementedError
+        return self._memory.read(address, size)
 
     def in_child(self, pid: int) -> Self | None:
         """Return the same interpreter in a process that this one forked; None: it has ended.
@@ -96,3 +98,7 @@ class ScriptProcess(Closing):
             most: frames.
         """
         raise NotImplementedError
+
+    def close(self) -> None:
+        """Close the memory; again is harmless."""
+        self._memory.close()

@@ -64,15 +64,6 @@ class PhpProcess(ScriptProcess):
         self.loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in file.loop)
         self.path = mapped.file.path
 
-    @property
-    def is_stuck(self) -> bool:
-        """True if its memory cannot be read any more: see `ProcessMemory`."""
-        return self._memory.is_stuck
-
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
-        return self._memory.read(address, size)
-
     def in_child(self, pid: int) -> PhpProcess | None:
         """Return the same engine in a process that this one forked; None: it has ended.
 
@@ -114,10 +105,6 @@ class PhpProcess(ScriptProcess):
         memory = CachedMemory(self._memory.read, most_reads)
         functions = PhpFunctions(self.layout, memory)
         return read_php_frames(self.layout, memory, functions, self.state, most)
-
-    def close(self) -> None:
-        """Close the memory; again is harmless."""
-        self._memory.close()
 
 
 def find_php(pid: int, mappings: list[Mapping] | None = None) -> PhpProcess | None:

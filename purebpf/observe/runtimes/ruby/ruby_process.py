@@ -69,15 +69,6 @@ class RubyProcess(ScriptProcess):
         self.loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in file.loop)
         self.path = mapped.file.path
 
-    @property
-    def is_stuck(self) -> bool:
-        """True if its memory cannot be read any more: see `ProcessMemory`."""
-        return self._memory.is_stuck
-
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes of the process; fewer where nothing is mapped, none when it has ended."""
-        return self._memory.read(address, size)
-
     def in_child(self, pid: int) -> RubyProcess | None:
         """Return the same interpreter in a process that this one forked; None: it has ended.
 
@@ -122,10 +113,6 @@ class RubyProcess(ScriptProcess):
             return None
         functions = RubyFunctions(self.layout, memory, self.symbols)
         return read_ruby_frames(self.layout, memory, functions, context, most)
-
-    def close(self) -> None:
-        """Close the memory; again is harmless."""
-        self._memory.close()
 
 
 def find_ruby(pid: int, mappings: list[Mapping] | None = None) -> RubyProcess | None:
