@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Parser",
     "add_async",
+    "add_debuginfod",
     "add_delimited",
     "add_duration",
     "add_duration_option",
@@ -482,6 +483,11 @@ def add_names(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--lines", action="store_true", help="add file, line and inlined functions; docs/symbols.md"
     )
+    add_debuginfod(group)
+
+
+def add_debuginfod(group: argparse._ArgumentGroup) -> None:
+    """Option `debuginfod`."""
     group.add_argument(
         "--debuginfod", action="store_true",
         help="download missing debug files from the servers in DEBUGINFOD_URLS",

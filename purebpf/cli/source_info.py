@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from purebpf.results import Profile
     from purebpf.symbols.budget import Budget
 
-__all__ = ["add_lines", "debuginfod", "say_left_out"]
+__all__ = ["add_lines", "debuginfod", "say_left_out", "say_problems"]
 
 _TIMEOUT_S = 60.0
 _NO_TOOL = (
@@ -71,9 +71,14 @@ def add_lines(
         budget = Budget() if budget is None else budget
         with interruptible(budget):
             profile = _add_lines(profile, fetch, budget, by_build_id=by_build_id)
+    say_problems(fetch)
+    return profile
+
+
+def say_problems(fetch: Debuginfod | None) -> None:
+    """Report the errors of the servers."""
     for problem in fetch.problems if fetch else ():
         command.note(f"debuginfod: {problem}")
-    return profile
 
 
 def _add_lines(

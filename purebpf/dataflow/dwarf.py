@@ -12,14 +12,16 @@ from elftools.dwarf.locationlists import BaseAddressEntry, LocationExpr, Locatio
 from elftools.dwarf.ranges import BaseAddressEntry as RangeBase
 from elftools.elf.elffile import ELFFile
 
-from purebpf.dataflow.dwarf_types import TypeReader, name_of_entry, origin
+from purebpf.dataflow.dwarf_types import NoDebugInfoError, TypeReader, name_of_entry, origin
 from purebpf.dataflow.layout import find
+from purebpf.dataflow.split_dwarf import OpenPart, SplitUnits, is_skeleton
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from elftools.dwarf.compileunit import CompileUnit
     from elftools.dwarf.die import DIE
+    from elftools.dwarf.dwarfinfo import DWARFInfo
 
 __all__ = ["DebugInfo", "Function", "Global", "Location", "NoDebugInfoError"]
 
@@ -33,14 +35,11 @@ _CPP = frozenset({0x04, 0x1A, 0x21, 0x2B, 0x3A})
 _NOCALL = 3
 """DW_CC_nocall: only calls that the compiler knows lead there."""
 _END = 1 << 64
+_FIXED = ("DW_OP_addr", "DW_OP_addrx", "DW_OP_GNU_addr_index")
+"""Operations with a fixed address: the first has it, the others its number."""
 _WORD = 8
 _FIRST_FILE_IS_0 = 5
 """The version of line tables that number their files from 0."""
-_SPLIT = ("DW_AT_dwo_name", "DW_AT_GNU_dwo_name")
-
-
-class NoDebugInfoError(ValueError):
-    """A file or unit without types; the message says why."""
 
 
 class Location(NamedTuple):
@@ -113,19 +112,22 @@ class DebugInfo:
 
     Args:
         stream: the file, open for reading.
+        open_part: opens the files of split DWARF by their paths.
+        package: the path of the file's `.dwp` file, if it has one.
 
     Raises:
         NoDebugInfoError: the file has none.
     """
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(
+        self, stream: IO[bytes], open_part: OpenPart = lambda _: None, package: str = ""
+    ) -> None:
         elf = ELFFile(stream)
         if not elf.has_dwarf_info(strict=True):
             raise NoDebugInfoError("no DWARF")
         self._dwarf = elf.get_dwarf_info(follow_links=False)
-        lists = self._dwarf.location_lists()
-        self._locations = LocationParser(lists)
-        self._types = TypeReader()
+        self._whole = _Sections(self._dwarf)
+        self._split = SplitUnits(self._dwarf, open_part, package)
         self._units: dict[int, _UnitReader] = {}
         self._ranges = sorted(self._unit_ranges(), key=lambda found: found[:2])
         self._by_offset = {unit.cu_offset: unit for _, _, unit in self._ranges}
@@ -134,7 +136,7 @@ class DebugInfo:
         """Return the function that has an address.
 
         Raises:
-            NoDebugInfoError: its unit is in a file of its own (split DWARF).
+            NoDebugInfoError: its unit is in a file of its own (split DWARF), which is missing.
         """
         unit = self._unit_at(address)
         if unit is None:
@@ -148,7 +150,7 @@ class DebugInfo:
         """Return a type of the unit of the code at `user`: its tag in DWARF, and its name.
 
         Raises:
-            NoDebugInfoError: its unit is in a file of its own (split DWARF).
+            NoDebugInfoError: its unit is in a file of its own (split DWARF), which is missing.
         """
         unit = self._unit_at(user)
         return None if unit is None else self._read(unit).named(tag, name)
@@ -217,36 +219,21 @@ class DebugInfo:
                 yield entry.begin_addr, entry.begin_addr + entry.length, units[entry.info_offset]
         for offset in units.keys() - listed:
             top = units[offset].get_top_DIE()
-            for start, end in self._extents(top, units[offset], _base(top)):
+            for start, end in self._whole.extents(top, units[offset], _base(top)):
                 if start < end:
                     yield start, end, units[offset]
-
-    def _extents(self, entry: DIE, unit: CompileUnit, base: int) -> Iterator[tuple[int, int]]:
-        low, high = (entry.attributes.get(f"DW_AT_{name}_pc") for name in ("low", "high"))
-        ranges = entry.attributes.get("DW_AT_ranges")
-        if low is not None and high is not None:
-            length = high.value - (low.value if high.form.startswith("DW_FORM_addr") else 0)
-            yield low.value, low.value + length
-        elif ranges is not None:
-            lists = self._dwarf.range_lists()
-            if lists is None:
-                return
-            for found in lists.get_range_list_at_offset(ranges.value, unit):
-                if isinstance(found, RangeBase):
-                    base = found.base_address
-                else:
-                    shift = 0 if found.is_absolute else base
-                    yield found.begin_offset + shift, found.end_offset + shift
 
     def _read(self, unit: CompileUnit) -> _UnitReader:
         known = self._units.get(unit.cu_offset)
         if known is None:
-            top = unit.get_top_DIE()
-            if any(name in top.attributes for name in _SPLIT):
-                raise NoDebugInfoError("split DWARF, which is not read")
+            sections, base, entries = self._whole, _base(unit.get_top_DIE()), unit
+            if is_skeleton(unit):
+                entries, ranges = self._split.find(unit)
+                sections = _Sections(entries.dwarfinfo, ranges)
+            top = entries.get_top_DIE()
             language = top.attributes.get("DW_AT_language")
             is_c = language is not None and language.value in _C
-            known = _UnitReader(self, unit, _base(top))
+            known = _UnitReader(sections, entries, base)
             known.read(top.iter_children(), () if is_c else _SPACES)
             known.functions.sort(key=lambda function: function.start)
             self._units[unit.cu_offset] = known
@@ -264,6 +251,44 @@ def _base(top: DIE) -> int:
     return low.value if low is not None else 0
 
 
+class _Sections:
+    """The sections that the entries of a file lead to, and the types among them.
+
+    Args:
+        dwarf: the sections; its `get_addr` has the addresses of the program.
+        ranges: the place in .debug_ranges that the entries' ranges count from.
+    """
+
+    def __init__(self, dwarf: DWARFInfo, ranges: int = 0) -> None:
+        self.dwarf, self.types = dwarf, TypeReader()
+        self.locations = LocationParser(dwarf.location_lists())
+        self._ranges = ranges
+
+    def extents(self, entry: DIE, unit: CompileUnit, base: int) -> Iterator[tuple[int, int]]:
+        """Yield the addresses [start, end) of a function, block or unit.
+
+        Args:
+            entry: the function, block or unit.
+            unit: the unit that has the entry.
+            base: the address that the unit's ranges count from.
+        """
+        low, high = (entry.attributes.get(f"DW_AT_{name}_pc") for name in ("low", "high"))
+        ranges = entry.attributes.get("DW_AT_ranges")
+        if low is not None and high is not None:
+            length = high.value - (low.value if high.form.startswith("DW_FORM_addr") else 0)
+            yield low.value, low.value + length
+        elif ranges is not None:
+            lists = self.dwarf.range_lists()
+            if lists is None:
+                return
+            for found in lists.get_range_list_at_offset(self._ranges + ranges.value, unit):
+                if isinstance(found, RangeBase):
+                    base = found.base_address
+                else:
+                    shift = 0 if found.is_absolute else base
+                    yield found.begin_offset + shift, found.end_offset + shift
+
+
 class _UnitReader:
     """Reads one unit into its functions and its global variables.
 
@@ -272,8 +297,8 @@ class _UnitReader:
         variables: by address; static ones of a function once its variables were read.
     """
 
-    def __init__(self, info: DebugInfo, unit: CompileUnit, base: int) -> None:
-        self._info, self._unit, self._base = info, unit, base
+    def __init__(self, sections: _Sections, unit: CompileUnit, base: int) -> None:
+        self._sections, self._unit, self._base = sections, unit, base
         self._expressions = DWARFExprParser(unit.structs)
         self.functions: list[Function] = []
         self.variables: list[Global] = []
@@ -282,7 +307,7 @@ class _UnitReader:
         """Read entries of a unit, and the ones inside of `spaces`: namespaces and classes."""
         for entry in entries:
             if entry.tag == "DW_TAG_subprogram":
-                extents = self._info._extents(entry, self._unit, self._base)  # noqa: SLF001
+                extents = self._sections.extents(entry, self._unit, self._base)
                 self.functions += (Function(start, end, self, entry) for start, end in extents)
             elif entry.tag == "DW_TAG_variable":
                 list(self._places(entry))
@@ -291,7 +316,7 @@ class _UnitReader:
 
     def type_of(self, entry: DIE) -> Type | None:
         """Return the type of a variable, or of the result of a function; None is void."""
-        return self._info._types.type_of(origin(entry))  # noqa: SLF001
+        return self._sections.types.type_of(origin(entry))
 
     def variables_of(self, entry: DIE) -> tuple[Location, ...]:
         """Return the places of a function's variables."""
@@ -323,7 +348,7 @@ class _UnitReader:
         for entry in self._unit.get_top_DIE().iter_children():
             is_complete = entry.tag == tag and "DW_AT_declaration" not in entry.attributes
             if is_complete and name_of_entry(entry) == name:
-                return self._info._types.read(entry)  # noqa: SLF001
+                return self._sections.types.read(entry)
         return None
 
     def frame_base_of(self, entry: DIE) -> tuple[str, int] | None:
@@ -344,7 +369,7 @@ class _UnitReader:
         if not place.depth or place.end != _END:
             yield place
             return
-        for start, end in self._info._extents(block, self._unit, self._base):  # noqa: SLF001
+        for start, end in self._sections.extents(block, self._unit, self._base):
             yield place._replace(start=start, end=end)
 
     def _places(self, entry: DIE) -> Iterator[Location]:
@@ -355,9 +380,9 @@ class _UnitReader:
                 yield from self._pieces(entry, start, end, operations)
                 continue
             name, number = place
-            if name == "DW_OP_addrx":
-                number = self._info._dwarf.get_addr(self._unit, number)  # noqa: SLF001
-            if name in ("DW_OP_addr", "DW_OP_addrx"):
+            if name in _FIXED[1:]:
+                number = self._sections.dwarf.get_addr(self._unit, number)
+            if name in _FIXED:
                 fixed = Global(number, name_of_entry(entry), self.type_of(entry))
                 insort(self.variables, fixed, key=lambda variable: variable.address)
             else:
@@ -380,7 +405,7 @@ class _UnitReader:
         """Yield ranges of addresses with an expression each."""
         attribute = entry.attributes.get(name)
         version = self._unit["version"]
-        parser = self._info._locations  # noqa: SLF001
+        parser = self._sections.locations
         if attribute is None or not parser.attribute_has_location(attribute, version):
             return
         found: Any = parser.parse_from_attribute(attribute, version, entry)
@@ -424,7 +449,7 @@ def _single(operations: list[DWARFExprOp]) -> tuple[str, int] | None:
         return "DW_OP_reg", int(name[9:])
     if name == "DW_OP_regx":
         return "DW_OP_reg", arguments[0]
-    if name in ("DW_OP_addr", "DW_OP_addrx", "DW_OP_fbreg"):
+    if name in (*_FIXED, "DW_OP_fbreg"):
         return name, arguments[0]
     if name == "DW_OP_call_frame_cfa":
         return name, 0

@@ -9,7 +9,7 @@ from purebpf.dataflow.types import Kind, Member, Type, byte_size
 if TYPE_CHECKING:
     from elftools.dwarf.die import DIE
 
-__all__ = ["TypeReader", "name_of_entry", "origin"]
+__all__ = ["NoDebugInfoError", "TypeReader", "name_of_entry", "origin"]
 
 _KINDS = {
     "DW_TAG_pointer_type": Kind.POINTER,
@@ -32,6 +32,10 @@ _MEMBERS = ("DW_TAG_member", "DW_TAG_inheritance")
 _SCOPES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
 _ORIGINS = ("DW_AT_abstract_origin", "DW_AT_specification")
 _DEEPEST = 16
+
+
+class NoDebugInfoError(ValueError):
+    """A file or unit without types; the message says why."""
 
 
 def origin(entry: DIE) -> DIE:

@@ -12,8 +12,9 @@ from purebpf.dataflow.code import Code
 from purebpf.dataflow.dwarf import DebugInfo, Function, NoDebugInfoError
 from purebpf.dataflow.flow import Flow
 from purebpf.dataflow.scope import DwarfScope
+from purebpf.dataflow.split_dwarf import MissingPartError, OpenPart
 
-__all__ = ["DWARF_FAULTS", "NoDebugInfoError", "Program"]
+__all__ = ["DWARF_FAULTS", "MissingPartError", "NoDebugInfoError", "Program"]
 
 _LONGEST = 1 << 20
 """Bytes of a function; larger ones, of generated parsers, are not followed."""
@@ -30,16 +31,24 @@ class Program:
     Args:
         stream: the file with the debugging information, open for reading.
         code: returns bytes of code by address and size, from the file that was mapped.
+        open_part: opens the files of split DWARF by their paths.
+        package: the path of the `.dwp` file, if the program has one.
 
     Raises:
         NoDebugInfoError: there are no types; the message says why.
     """
 
-    def __init__(self, stream: IO[bytes], code: Callable[[int, int], bytes]) -> None:
+    def __init__(
+        self,
+        stream: IO[bytes],
+        code: Callable[[int, int], bytes],
+        open_part: OpenPart = lambda _: None,
+        package: str = "",
+    ) -> None:
         self._code = code
         self._flows: dict[int, tuple[Function, Flow] | str] = {}
         try:
-            self._info = DebugInfo(stream)
+            self._info = DebugInfo(stream, open_part, package)
         except NoDebugInfoError:
             raise
         except DWARF_FAULTS as error:
@@ -55,6 +64,9 @@ class Program:
 
         Returns:
             the name, "" where the DWARF has none; and the claim, or the reason why there is none.
+
+        Raises:
+            MissingPartError: the types are in a file that is missing now (split DWARF).
         """
         try:
             function = self._info.function(address)
@@ -63,6 +75,8 @@ class Program:
             found = self._flow(function)
             claim = claim_at if is_precise else claim_before
             return function.name, claim(found, address)
+        except MissingPartError:
+            raise
         except NoDebugInfoError as error:
             return "", str(error)
         except DWARF_FAULTS as error:

@@ -23,7 +23,7 @@ from purebpf.symbols.elf_image import ElfImage
 from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 
-__all__ = ["DebugFile", "Fetch", "Spend", "debug_file", "image_of"]
+__all__ = ["DebugFile", "Fetch", "Spend", "debug_file", "image_of", "open_part"]
 
 _DEBUG = "/usr/lib/debug"
 _CRC_CHUNK = 1 << 20
@@ -74,7 +74,7 @@ def debug_file(
     """
     owners = {owner, 0, os.geteuid()}
     for candidate in _places(image, path):
-        for root in (*(f"/proc/{proc.with_memory(pid)}/root" for pid in pids), ""):
+        for root in _roots(pids):
             debug = _open_debug_file(root + candidate, image, has, owners, spend)
             if debug is not None:
                 return debug
@@ -84,6 +84,39 @@ def debug_file(
     return None if fetched is None else _open_debug_file(fetched, image, has, owners, spend)
 
 
+def open_part(path: str, pids: Sequence[int], *, owner: int) -> int | None:
+    """Return a descriptor of a file with a part of a program's DWARF; None: it is not there.
+
+    Args:
+        path: absolute, as the program's build or its process names it.
+        pids: processes; their mount namespaces are searched before our own.
+        owner: the user ID of the program's file.
+    """
+    owners = {owner, 0, os.geteuid()}
+    for root in _roots(pids):
+        fd = _open_owned(root + path, owners)
+        if fd is not None:
+            return fd
+    return None
+
+
+def _roots(pids: Sequence[int]) -> Iterator[str]:
+    yield from (f"/proc/{proc.with_memory(pid)}/root" for pid in pids)
+    yield ""
+
+
+def _open_owned(path: str, owners: Container[int]) -> int | None:
+    """Return a descriptor of a regular file of one of `owners`; None: there is none."""
+    try:
+        fd = open_regular(path)
+    except OSError:
+        return None
+    if os.fstat(fd).st_uid in owners:
+        return fd
+    os.close(fd)
+    return None
+
+
 def _open_debug_file(
     path: str,
     image: ElfImage,
@@ -91,13 +124,10 @@ def _open_debug_file(
     owners: Container[int],
     spend: Spend | None,
 ) -> DebugFile | None:
-    try:
-        fd = open_regular(path)
-    except OSError:
+    fd = _open_owned(path, owners)
+    if fd is None:
         return None
     try:
-        if os.fstat(fd).st_uid not in owners:
-            return None
         debug = image_of(fd, path, spend)
         if has(debug) and _belongs(debug, image, fd, spend):
             opened = DebugFile(path, fd, debug)

@@ -15,7 +15,7 @@ from purebpf.dataflow.types import Type
 from purebpf.errors import PurebpfError
 from purebpf.files.regular_file import open_regular
 from purebpf.loader.attach._common.probe_place import find_file, find_places
-from purebpf.loader.host.debug_files import debug_file, image_of
+from purebpf.loader.host.debug_files import debug_file, image_of, open_part
 from purebpf.observe.script.user_files import find_code
 from purebpf.script.host import Parameters, ProgramTypes
 from purebpf.symbols.elf_image import PT_LOAD, ElfImage
@@ -64,7 +64,7 @@ def read_types(path: str, function: str) -> ProgramTypes | None:
             address = _address(image, places.offsets[0])
             if stream is None or address is None:
                 return None
-            info = DebugInfo(io.BytesIO(stream.read()))
+            info = DebugInfo(io.BytesIO(stream.read()), _PartsOf(places.path), f"{places.path}.dwp")
             described = info.function(address)
             if described is None:
                 return None
@@ -93,6 +93,20 @@ def find_line(path: str, source: str, line: int, column: int) -> int | None:
             return DebugInfo(io.BytesIO(stream.read())).line_address(source, line, column)
     except (*DWARF_FAULTS, PurebpfError, OSError):
         return None
+
+
+class _PartsOf:
+    """Reads the files of a program's split DWARF."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __call__(self, part: str) -> IO[bytes] | None:
+        fd = open_part(part, (), owner=os.stat(self._path).st_uid)
+        if fd is None:
+            return None
+        with os.fdopen(fd, "rb") as stream:
+            return io.BytesIO(stream.read())
 
 
 def _address(image: ElfImage, offset: int) -> int | None:

@@ -1,9 +1,9 @@
 """The agent: windows of samples, one after the other, into the spool; senders empty that.
 
 with Agent(config) as agent:
-while not agent.wait(signals):      # True: something in `signals` is readable
-agent.end_window()
-agent.stop()
+    while not agent.wait(signals):      # True: something in `signals` is readable
+        agent.end_window()
+    agent.stop()
 """
 
 from __future__ import annotations

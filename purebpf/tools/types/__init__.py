@@ -4,6 +4,6 @@ from purebpf.tools.types.request import TypesOptions
 from purebpf.tools.types.session import TypeSampler
 
 with TypeSampler(TypesOptions(pids=(4242,))) as sampler:
-work()
-found = sampler.stop()      # a purebpf.tools.types.result.DataTypes
+    work()
+    found = sampler.stop()      # a purebpf.tools.types.result.DataTypes
 """

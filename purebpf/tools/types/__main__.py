@@ -15,6 +15,7 @@ from purebpf.tools.types.request import TypesOptions
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from purebpf.observe.symbols.debuginfod import Debuginfod
     from purebpf.tools.types.result import DataTypes
 
 __all__ = ["build_parser", "main"]
@@ -37,14 +38,21 @@ def _run(options: TypesOptions, view: View) -> int:
     if find_spec("iced_x86") is None:
         command.say(f"{NAME}: {_MISSING}")
         return 1
-    if view.path:
-        return _read(view)
+    from purebpf.cli.source_info import debuginfod, say_problems
+
+    fetch = debuginfod(wanted=view.debuginfod)
+    status = _read(view, fetch) if view.path else _sample(options, view, fetch)
+    say_problems(fetch)
+    return status
+
+
+def _sample(options: TypesOptions, view: View, fetch: Debuginfod | None) -> int:
     from purebpf.cli.countdown import counting_down
     from purebpf.measure.run import prepare, run
     from purebpf.observe.symbols.interruptible import interruptible
     from purebpf.tools.types.session import TypeSampler
 
-    make = partial(TypeSampler, options)
+    make = partial(TypeSampler, options, fetch=fetch)
     with (
         Output(view.output) as output,
         prepare(make, options.command, output.reader) as (sampler, ends),
@@ -63,10 +71,10 @@ def _run(options: TypesOptions, view: View) -> int:
     return command.LOSS if view.strict and result.loss.any else status
 
 
-def _read(view: View) -> int:
+def _read(view: View, fetch: Debuginfod | None) -> int:
     from purebpf.tools.types.recorded import read
 
-    result = read(view.path, view.event)
+    result = read(view.path, view.event, fetch)
     with Output(view.output) as output:
         _show(result, view, output)
     return command.LOSS if view.strict and result.loss.any else 0

@@ -8,11 +8,11 @@ from typing import IO
 
 from purebpf.closable import Closing
 from purebpf.dataflow.claims import Claim, Unclaimed
-from purebpf.dataflow.program import NoDebugInfoError, Program
+from purebpf.dataflow.program import MissingPartError, NoDebugInfoError, Program
 from purebpf.dataflow.slab_evidence import Verdict, judge, struct_of, type_by_cache
 from purebpf.dataflow.stored import Answer
 from purebpf.errors import FormatError, KernelError, NotSupportedError
-from purebpf.loader.host.debug_files import debug_file, image_of
+from purebpf.loader.host.debug_files import Fetch, debug_file, image_of, open_part
 from purebpf.observe.instruments.kernel_data import KernelData
 from purebpf.observe.symbols.elf_files import open_mapped
 from purebpf.symbols.address_spaces import AddressSpaces
@@ -42,13 +42,21 @@ class DataOfPrograms(Closing):
         spaces: the files that the processes have mapped.
         is_precise: the sampled event points at the instruction that caused it.
         is_live: kernel addresses are of the running kernel.
+        fetch: downloads missing debug files.
     """
 
-    def __init__(self, spaces: AddressSpaces, *, is_precise: bool, is_live: bool = False) -> None:
+    def __init__(
+        self,
+        spaces: AddressSpaces,
+        *,
+        is_precise: bool,
+        is_live: bool = False,
+        fetch: Fetch | None = None,
+    ) -> None:
         self._spaces, self._is_precise = spaces, is_precise
         self._programs: dict[object, _File | str] = {}
         self._open: list[IO[bytes]] = []
-        self._is_live = is_live
+        self._is_live, self._fetch = is_live, fetch
         self._kernel: KernelData | str | None = None
 
     def find(self, pid: int, address: int) -> Answer:
@@ -145,14 +153,22 @@ class DataOfPrograms(Closing):
             NoDebugInfoError: it has no types; the message says why.
         """
         code = _Code(image)
+        owner = os.fstat(stream.fileno()).st_uid
+
+        def open_split(part: str) -> IO[bytes] | None:
+            fd = open_part(part, pids, owner=owner)
+            if fd is None:
+                return None
+            self._open.append(os.fdopen(fd, "rb"))
+            return self._open[-1]
+
         if not _has_types(image):
-            owner = os.fstat(stream.fileno()).st_uid
-            debug = debug_file(image, path, pids, _has_types, owner=owner)
+            debug = debug_file(image, path, pids, _has_types, self._fetch, owner=owner)
             if debug is None:
                 raise NoDebugInfoError("no DWARF (compile with -g, or install the debug file)")
             stream = os.fdopen(debug.fd, "rb")
             self._open.append(stream)
-        return Program(stream, code.read)
+        return Program(stream, code.read, open_split, f"{path}.dwp")
 
     def close(self) -> None:
         """Close the files; again is harmless."""
@@ -192,7 +208,10 @@ class _File:
                 self._program = str(error)
         if isinstance(self._program, str):
             return Answer("", self._program)
-        function, claim = self._program.claim(address, is_precise=is_precise)
+        try:
+            function, claim = self._program.claim(address, is_precise=is_precise)
+        except MissingPartError as error:  # the file may be there the next time
+            return Answer("", str(error))
         answer = Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
         self.kept.add(address, answer)
         return answer

@@ -36,7 +36,8 @@ Needs CAP_BPF and CAP_PERFMON, or root. docs/types.md"""
 
 class View(NamedTuple):
     """The display of the result. `top`: structs of a text; `struct` "": a table of all; `path`:
-    of a perf.data file with the samples, and its `event`; `output` None: standard output.
+    of a perf.data file with the samples, and its `event`; `output` None: standard output;
+    `debuginfod`: download missing debug files.
     """
 
     format: str = "text"
@@ -46,6 +47,7 @@ class View(NamedTuple):
     path: str = ""
     event: str | None = None
     output: str | None = None
+    debuginfod: bool = False
     strict: bool = False
     verbose: bool = False
 
@@ -101,6 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
         *("--map-entries",), metavar="N", type=positive_int,
         help="maximum number of sampled addresses (default %(default)s)",
     )  # fmt: skip
+    parser.add_debuginfod(group)
     parser.add_output(group)
     parser.take_defaults(command_parser, TypesOptions, View)
     return command_parser

@@ -11,6 +11,7 @@ from purebpf.tools.types.attribute import DataOfPrograms
 from purebpf.tools.types.result import DataTypes, Tally
 
 if TYPE_CHECKING:
+    from purebpf.loader.host.debug_files import Fetch
     from purebpf.wire.callchain import Stacks
 
 __all__ = ["read"]
@@ -25,7 +26,7 @@ _FAULTS = (
 )
 
 
-def read(path: str, event: str | None = None) -> DataTypes:
+def read(path: str, event: str | None = None, fetch: Fetch | None = None) -> DataTypes:
     """Return the data that the samples of a file touch.
 
     The programs must be on this machine as they were: files of another build id are not read.
@@ -33,6 +34,7 @@ def read(path: str, event: str | None = None) -> DataTypes:
     Args:
         path: a perf.data file, of purebpf or of perf; "-": standard input.
         event: the event; None: the first that has samples.
+        fetch: downloads missing debug files.
 
     Raises:
         KernelError: it cannot be read.
@@ -47,7 +49,7 @@ def read(path: str, event: str | None = None) -> DataTypes:
         recorded = file.events[number]
     is_precise = points_at_cause(recorded.attr)
     tally = Tally()
-    with DataOfPrograms(counted.spaces, is_precise=is_precise) as data:
+    with DataOfPrograms(counted.spaces, is_precise=is_precise, fetch=fetch) as data:
         for (owner, stacks), samples in counted.found[number].items():
             address = _sampled(stacks)
             answer = data.find(owner.pid, address)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from purebpf.closable import Closing
+from purebpf.loader.host.debug_files import Fetch
 from purebpf.loader.perf.perf_event import Event
 from purebpf.measure.stop import HasFileno
 from purebpf.results.model.spelling import spell_location
@@ -24,13 +25,17 @@ class TypeSampler(Closing):
     Args:
         options: the measurement.
         command_pid: the child that waits to execute the command; 0: none.
+        fetch: downloads missing debug files.
 
     Raises, when it is entered; nothing stays open then:
         NoSuchTargetError: a process, thread or cgroup that does not exist.
         KernelError: the kernel refused something; the message says why, and names a fix.
     """
 
-    def __init__(self, options: TypesOptions, command_pid: int = 0) -> None:
+    def __init__(
+        self, options: TypesOptions, command_pid: int = 0, fetch: Fetch | None = None
+    ) -> None:
+        self._fetch = fetch
         sampling = Sampling(counting=True, **options._asdict())
         self._sampler = Sampler(sampling, command_pid, has_slabs=True)
 
@@ -67,7 +72,8 @@ class TypeSampler(Closing):
 
     def _add_up(self, counts: IpCounts) -> DataTypes:
         tally = Tally()
-        with DataOfPrograms(self._sampler.spaces, is_precise=False, is_live=True) as data:
+        spaces, fetch = self._sampler.spaces, self._fetch
+        with DataOfPrograms(spaces, is_precise=False, is_live=True, fetch=fetch) as data:
             for address, pid, samples, where in counts.rows:
                 answer = data.find(pid, address)
                 objects = counts.slabs.get(address) if address >> 63 else None

@@ -7,10 +7,14 @@ import math
 import shutil
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from purebpf.symbols.elf_image import ElfImage
 from tests.commands.conftest import ROOT
 
 pytest.importorskip("iced_x86", reason="the extra purebpf[types] is not installed")
@@ -70,6 +74,8 @@ COMPILERS = {
 }
 POINTS = 0.02
 """The largest error: a phase also reads the place of its member."""
+WRITER = "fill"
+"""Writes its member. When the CPU's store buffer is full, its load of the next place waits."""
 
 
 @pytest.mark.parametrize(
@@ -95,6 +101,16 @@ def test_each_member_has_the_cpu_time_of_its_phase(name: str, tmp_path: Path) ->
         if record["struct"].rpartition("::")[2].lower() in ("item", "row")
         for member in record["members"]
     }
+    places = sum(
+        samples / total["samples"]
+        for record in records
+        if record["struct"] in ("unsigned int", "u32")
+        for member in record["members"]
+        for function, samples in member["functions"].items()
+        if function.rpartition("::")[2].startswith(WRITER)
+    )
+    found["left"] = found.get("left", 0) + places
+    assert places <= 0.06, found
     phases = dict(line.split()[1:] for line in lines if line.startswith("phase "))
     for member, share in phases.items():
         deviation = math.sqrt(float(share) * (1 - float(share)) / total["samples"])
@@ -129,6 +145,57 @@ def test_a_program_without_types_has_a_reason(
     assert run.returncode == 0, run.stderr
     assert "no DWARF (compile with -g" in run.stderr
     assert " box" not in run.stdout
+
+
+def test_split_types_are_read_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same samples before, while and after the .dwo file is away."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    built, data = tmp_path / "phases", tmp_path / "perf.data"
+    command = ["gcc", "-g", "-gsplit-dwarf", "-O2", "-o", built, SOURCE]
+    subprocess.run(command, check=True, timeout=120, cwd=tmp_path)
+    record = [sys.executable, "-m", "purebpf", "record", "-F", "499", "-o", data, "--", built]
+    subprocess.run(record, check=True, capture_output=True, cwd=ROOT, timeout=120)
+    (part,) = tmp_path.glob("*.dwo")
+    away = part.rename(tmp_path / "away")
+    without = types("-i", str(data), "--format", "csv")
+    assert "split DWARF: the .dwo file of the unit is not there" in without.stderr
+    assert "box" not in without.stdout
+    away.rename(part)
+    found = types("-i", str(data), "--format", "csv")
+    assert {line.split(",")[2] for line in found.stdout.splitlines() if "box," in line} == {
+        "sum", "cells[]",
+    }, found.stderr  # fmt: skip
+    part.rename(tmp_path / "away")
+    assert types("-i", str(data), "--format", "csv").stdout == found.stdout  # from the cache
+
+
+def test_types_come_from_a_debuginfod_server(
+    phases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    plain, debug, data = (tmp_path / name for name in ("plain", "debug", "perf.data"))
+    subprocess.run(["objcopy", "--only-keep-debug", phases, debug], check=True)
+    subprocess.run(["strip", "-o", plain, phases], check=True)
+    build_id = ElfImage.of_bytes(plain.read_bytes()).build_id
+    folder = tmp_path / "served" / "buildid" / build_id
+    folder.mkdir(parents=True)
+    debug.rename(folder / "debuginfo")
+    record = [sys.executable, "-m", "purebpf", "record", "-F", "499", "-o", data, "--", plain]
+    subprocess.run(record, check=True, capture_output=True, cwd=ROOT, timeout=120)
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path / "served")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+        monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{server.server_port}/")
+        without = types("-i", str(data), "--format", "csv")
+        found = types("-i", str(data), "--format", "csv", "--debuginfod")
+        server.shutdown()
+    assert "box" not in without.stdout
+    assert "no DWARF" in without.stderr
+    assert {line.split(",")[2] for line in found.stdout.splitlines() if "box," in line} == {
+        "sum", "cells[]",
+    }, found.stderr  # fmt: skip
 
 
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang-19", marks=pytest.mark.nightly)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ pytest.importorskip("iced_x86", reason="the extra purebpf[types] is not installe
 from purebpf.dataflow.claims import Claim, Unclaimed, claim_at  # noqa: E402
 from purebpf.dataflow.flow import Flow  # noqa: E402
 from purebpf.dataflow.layout import SEVERAL  # noqa: E402
-from purebpf.dataflow.program import NoDebugInfoError, Program  # noqa: E402
+from purebpf.dataflow.program import MissingPartError, NoDebugInfoError, Program  # noqa: E402
 
 pytestmark = pytest.mark.needs("gcc")
 
@@ -55,6 +56,9 @@ def compilers() -> Iterator[tuple[str, ...]]:
             yield compiler, level, "-gdwarf-5"
         yield compiler, "-O2", "-gdwarf-4"
         yield compiler, "-O2", "-gdwarf-5", "-no-pie"
+        yield compiler, "-O2", "-gdwarf-5", "-gsplit-dwarf"
+        yield compiler, "-O1", "-gdwarf-5", "-gsplit-dwarf", "-ffunction-sections"
+        yield compiler, "-O2", "-gdwarf-4", "-gsplit-dwarf"
 
 
 @pytest.fixture(scope="module", params=[*compilers()], ids=" ".join)
@@ -64,12 +68,16 @@ def golden(
     """The golden program, by one compiler with one set of options."""
     compiler, *flags = request.param
     target = tmp_path_factory.mktemp("golden") / "golden"
-    subprocess.run([compiler, *flags, "-o", target, SOURCE], check=True, timeout=60)
-    return read(target.read_bytes())
+    subprocess.run(
+        [compiler, *flags, "-o", target, SOURCE], check=True, timeout=60, cwd=target.parent
+    )
+    return read(target.read_bytes(), target.parent)
 
 
-def read(data: bytes) -> tuple[Program, dict[str, int]]:
-    """The program, and the addresses of its functions."""
+def read(
+    data: bytes, folder: Path = Path("/none"), package: str = ""
+) -> tuple[Program, dict[str, int]]:
+    """The program, and the addresses of its functions; its split DWARF is in the folder."""
     image = ElfImage.of_bytes(data)
 
     def code(address: int, size: int) -> bytes:
@@ -88,7 +96,12 @@ def read(data: bytes) -> tuple[Program, dict[str, int]]:
         name_at = int.from_bytes(raw[at : at + 4], "little")
         value = int.from_bytes(raw[at + 8 : at + 16], "little")
         found[names[name_at : names.index(b"\0", name_at)].decode()] = value
-    return Program(io.BytesIO(data), code), found
+
+    def open_part(path: str) -> io.BytesIO | None:
+        assert folder in Path(path).parents or not path.startswith(str(folder.parent))
+        return io.BytesIO(Path(path).read_bytes()) if os.path.exists(path) else None
+
+    return Program(io.BytesIO(data), code, open_part, package), found
 
 
 def flow_of(program: Program, address: int) -> Flow:
@@ -147,6 +160,73 @@ def test_layouts_are_those_of_the_compiler(golden: tuple[Program, dict[str, int]
     assert [(member.name, member.offset) for member in node.members] == [
         ("key", 0), ("next", 8), ("text", 16), ("hot", 56), ("flags", 64), ("in", 68),
     ]  # fmt: skip
+
+
+def test_a_package_has_the_types_of_all_units(tmp_path: Path) -> None:
+    """A .dwp file of two units, without their .dwo files.
+
+    llvm-dwp 19 does not end on gcc's DWARF 5.
+    """
+    packer = next(filter(shutil.which, ("llvm-dwp-19", "llvm-dwp")), None)
+    if packer is None:
+        pytest.skip("no llvm-dwp")
+    other = tmp_path / "other.c"
+    other.write_text("struct other { long pad[3]; long hits; };\n"
+                     "long count_other(struct other *o) { return o->hits++; }\n")  # fmt: skip
+    clang = next(filter(shutil.which, ("clang-19", "clang")), "gcc")
+    for compiler, version in ((clang, "-gdwarf-5"), ("gcc", "-gdwarf-4")):
+        target = tmp_path / f"golden{version}"
+        command = [compiler, "-O2", version, "-gsplit-dwarf", "-o", target, SOURCE, other]
+        subprocess.run(command, check=True, timeout=60, cwd=tmp_path)
+        package = f"{target}.dwp"
+        subprocess.run([packer, "-e", target, "-o", package], check=True, timeout=60)
+        for part in tmp_path.glob("*.dwo"):
+            part.unlink()
+        program, functions = read(target.read_bytes(), tmp_path, package)
+        claims = claims_of(flow_of(program, functions["walk_hot"]))
+        assert "hot" in {one.member for one in claims if isinstance(one, Claim)}
+        claims = claims_of(flow_of(program, functions["count_other"]))
+        assert {(one.name, one.member) for one in claims if isinstance(one, Claim)} == {
+            ("other", "hits")
+        }
+
+
+def test_split_types_that_are_missing_or_of_another_build_are_said(tmp_path: Path) -> None:
+    target = tmp_path / "golden"
+    command = ["gcc", "-g", "-O2", "-gsplit-dwarf", "-o", target, SOURCE]
+    subprocess.run(command, check=True, timeout=60, cwd=tmp_path)
+    (part,) = tmp_path.glob("*.dwo")
+    data = target.read_bytes()
+    part.rename(tmp_path / "elsewhere")
+    program, functions = read(data, tmp_path)
+    with pytest.raises(MissingPartError, match="is not there"):
+        program.claim(functions["walk_hot"] + 4, is_precise=False)
+    subprocess.run([*command, "-DOTHER=1", "-O1"], check=True, timeout=60, cwd=tmp_path)
+    program, functions = read(data, tmp_path)
+    with pytest.raises(MissingPartError, match="of another build"):
+        program.claim(functions["walk_hot"] + 4, is_precise=False)
+
+
+def test_damaged_split_types_are_no_answer(tmp_path: Path) -> None:
+    target = tmp_path / "golden"
+    for version in ("-gdwarf-5", "-gdwarf-4"):
+        command = ["gcc", "-O2", version, "-gsplit-dwarf", "-o", target, SOURCE]
+        subprocess.run(command, check=True, timeout=60, cwd=tmp_path)
+        (part,) = tmp_path.glob("*.dwo")
+        whole = part.read_bytes()
+        refused = 0
+        for step in range(71, len(whole), len(whole) // 40):
+            damaged = bytearray(whole)
+            damaged[step] ^= 0x5A
+            part.write_bytes(damaged)
+            program, functions = read(target.read_bytes(), tmp_path)
+            for name in MEMBERS:
+                try:
+                    _, claim = program.claim(functions[name] + 4, is_precise=False)
+                    refused += isinstance(claim, str)
+                except MissingPartError:
+                    refused += 1
+        assert refused
 
 
 def test_a_program_without_types_says_so(tmp_path: Path) -> None:
