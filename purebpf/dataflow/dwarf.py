@@ -7,20 +7,30 @@ from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
-from elftools.dwarf.dwarf_expr import DWARFExprOp, DWARFExprParser
-from elftools.dwarf.locationlists import BaseAddressEntry, LocationExpr, LocationParser
-from elftools.dwarf.ranges import BaseAddressEntry as RangeBase
 from elftools.elf.elffile import ELFFile
 
 from purebpf.dataflow.dwarf_types import NoDebugInfoError, TypeReader, name_of_entry, origin
+from purebpf.dataflow.entries import Entries, Entry
 from purebpf.dataflow.layout import find
-from purebpf.dataflow.split_dwarf import OpenPart, SplitUnits, is_skeleton
+from purebpf.dataflow.locations import (
+    Tables,
+    list_at,
+    parse_pieces,
+    parse_single,
+    ranges_at,
+)
+from purebpf.dataflow.split_dwarf import (
+    MissingPartError,
+    OpenPart,
+    SplitUnits,
+    identity_of,
+    is_skeleton,
+)
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from elftools.dwarf.compileunit import CompileUnit
-    from elftools.dwarf.die import DIE
     from elftools.dwarf.dwarfinfo import DWARFInfo
 
 __all__ = ["DebugInfo", "Function", "Global", "Location", "NoDebugInfoError"]
@@ -35,8 +45,6 @@ _CPP = frozenset({0x04, 0x1A, 0x21, 0x2B, 0x3A})
 _NOCALL = 3
 """DW_CC_nocall: only calls that the compiler knows lead there."""
 _END = 1 << 64
-_FIXED = ("DW_OP_addr", "DW_OP_addrx", "DW_OP_GNU_addr_index")
-"""Operations with a fixed address: the first has it, the others its number."""
 _WORD = 8
 _FIRST_FILE_IS_0 = 5
 """The version of line tables that number their files from 0."""
@@ -64,7 +72,7 @@ class Function:
     The rest is read when it is asked for: a unit may have a thousand functions, and samples few.
     """
 
-    def __init__(self, start: int, end: int, reader: _UnitReader, entry: DIE) -> None:
+    def __init__(self, start: int, end: int, reader: _UnitReader, entry: Entry) -> None:
         self.start, self.end = start, end
         self._reader, self._entry = reader, entry
 
@@ -165,7 +173,7 @@ class DebugInfo:
         """
         addresses = (
             entry.state.address
-            for unit in self._dwarf.iter_CUs()
+            for unit in self._whole.units
             for entry in self._lines_of(unit, source)
             if entry.state.line == line and column in (0, entry.state.column)
         )
@@ -211,29 +219,31 @@ class DebugInfo:
 
         Clang does not write it, and units without code are not in it.
         """
-        units = {unit.cu_offset: unit for unit in self._dwarf.iter_CUs()}
+        units = {unit.cu_offset: unit for unit in self._whole.units}
         table, listed = self._dwarf.get_aranges(), set()
         for entry in () if table is None else table.entries:
             if entry.info_offset in units:
                 listed.add(entry.info_offset)
                 yield entry.begin_addr, entry.begin_addr + entry.length, units[entry.info_offset]
         for offset in units.keys() - listed:
-            top = units[offset].get_top_DIE()
-            for start, end in self._whole.extents(top, units[offset], _base(top)):
+            entries = self._whole.entries(units[offset])
+            for start, end in _extents(entries.top, entries.tables, _base(entries.top)):
                 if start < end:
                     yield start, end, units[offset]
 
     def _read(self, unit: CompileUnit) -> _UnitReader:
         known = self._units.get(unit.cu_offset)
         if known is None:
-            sections, base, entries = self._whole, _base(unit.get_top_DIE()), unit
-            if is_skeleton(unit):
-                entries, ranges = self._split.find(unit)
-                sections = _Sections(entries.dwarfinfo, ranges)
-            top = entries.get_top_DIE()
+            sections, skeleton = self._whole, self._whole.entries(unit)
+            entries = skeleton
+            if is_skeleton(skeleton):
+                tables = self._split.find(skeleton)
+                sections = _Sections(tables.sections, tables)
+                entries = sections.identified(identity_of(skeleton))
+            top = entries.top
             language = top.attributes.get("DW_AT_language")
             is_c = language is not None and language.value in _C
-            known = _UnitReader(sections, entries, base)
+            known = _UnitReader(sections, entries, _base(skeleton.top))
             known.read(top.iter_children(), () if is_c else _SPACES)
             known.functions.sort(key=lambda function: function.start)
             self._units[unit.cu_offset] = known
@@ -246,47 +256,70 @@ def _is_file(name: bytes, source: str) -> bool:
     return f"/{path}".endswith(f"/{source}") or source.endswith(f"/{path}")
 
 
-def _base(top: DIE) -> int:
+def _base(top: Entry) -> int:
     low = top.attributes.get("DW_AT_low_pc")
     return low.value if low is not None else 0
 
 
 class _Sections:
-    """The sections that the entries of a file lead to, and the types among them.
+    """The units of one .debug_info section, with their entries and types.
 
     Args:
-        dwarf: the sections; its `get_addr` has the addresses of the program.
-        ranges: the place in .debug_ranges that the entries' ranges count from.
+        dwarf: the sections.
+        tables: of a part in a file of its own.
     """
 
-    def __init__(self, dwarf: DWARFInfo, ranges: int = 0) -> None:
+    def __init__(self, dwarf: DWARFInfo, tables: Tables | None = None) -> None:
         self.dwarf, self.types = dwarf, TypeReader()
-        self.locations = LocationParser(dwarf.location_lists())
-        self._ranges = ranges
+        self._tables = tables
+        self._entries: dict[int, Entries] = {}
 
-    def extents(self, entry: DIE, unit: CompileUnit, base: int) -> Iterator[tuple[int, int]]:
-        """Yield the addresses [start, end) of a function, block or unit.
+    @cached_property
+    def units(self) -> list[CompileUnit]:
+        """The units by their offsets."""
+        return list(self.dwarf.iter_CUs())
 
-        Args:
-            entry: the function, block or unit.
-            unit: the unit that has the entry.
-            base: the address that the unit's ranges count from.
+    def entries(self, unit: CompileUnit) -> Entries:
+        """Return the entries of a unit."""
+        known = self._entries.get(unit.cu_offset)
+        if known is None:
+            known = Entries(unit, self._with_offset, self._tables)
+            self._entries[unit.cu_offset] = known
+        return known
+
+    def _with_offset(self, offset: int) -> Entries:
+        """Return the entries of the unit that has an offset of .debug_info."""
+        number = bisect_right(self.units, offset, key=lambda unit: unit.cu_offset)
+        return self.entries(self.units[max(number - 1, 0)])
+
+    def identified(self, identity: int) -> Entries:
+        """Return the entries of the unit that has the ID of a skeleton.
+
+        Raises:
+            MissingPartError: there is none.
         """
-        low, high = (entry.attributes.get(f"DW_AT_{name}_pc") for name in ("low", "high"))
-        ranges = entry.attributes.get("DW_AT_ranges")
-        if low is not None and high is not None:
-            length = high.value - (low.value if high.form.startswith("DW_FORM_addr") else 0)
-            yield low.value, low.value + length
-        elif ranges is not None:
-            lists = self.dwarf.range_lists()
-            if lists is None:
-                return
-            for found in lists.get_range_list_at_offset(self._ranges + ranges.value, unit):
-                if isinstance(found, RangeBase):
-                    base = found.base_address
-                else:
-                    shift = 0 if found.is_absolute else base
-                    yield found.begin_offset + shift, found.end_offset + shift
+        for unit in self.units:
+            entries = self.entries(unit)
+            if identity_of(entries) == identity:
+                return entries
+        raise MissingPartError("split DWARF: the .dwo file of the unit is of another build")
+
+
+def _extents(entry: Entry, of: Tables, base: int) -> Iterator[tuple[int, int]]:
+    """Yield the addresses [start, end) of a function, block or unit.
+
+    Args:
+        entry: the function, block or unit.
+        of: the tables of its unit.
+        base: the address that the unit's ranges count from.
+    """
+    low, high = (entry.attributes.get(f"DW_AT_{name}_pc") for name in ("low", "high"))
+    ranges = entry.attributes.get("DW_AT_ranges")
+    if low is not None and high is not None:
+        length = high.value - (low.value if high.form.startswith("addr") else 0)
+        yield low.value, low.value + length
+    elif ranges is not None:
+        yield from ranges_at(of, ranges.value, base)
 
 
 class _UnitReader:
@@ -297,32 +330,31 @@ class _UnitReader:
         variables: by address; static ones of a function once its variables were read.
     """
 
-    def __init__(self, sections: _Sections, unit: CompileUnit, base: int) -> None:
-        self._sections, self._unit, self._base = sections, unit, base
-        self._expressions = DWARFExprParser(unit.structs)
+    def __init__(self, sections: _Sections, unit: Entries, base: int) -> None:
+        self._types, self._unit, self._base = sections.types, unit, base
         self.functions: list[Function] = []
         self.variables: list[Global] = []
 
-    def read(self, entries: Iterable[DIE], spaces: Container[str]) -> None:
+    def read(self, entries: Iterable[Entry], spaces: Container[str]) -> None:
         """Read entries of a unit, and the ones inside of `spaces`: namespaces and classes."""
         for entry in entries:
             if entry.tag == "DW_TAG_subprogram":
-                extents = self._sections.extents(entry, self._unit, self._base)
+                extents = _extents(entry, self._unit.tables, self._base)
                 self.functions += (Function(start, end, self, entry) for start, end in extents)
             elif entry.tag == "DW_TAG_variable":
                 list(self._places(entry))
             elif entry.tag in spaces:
                 self.read(entry.iter_children(), spaces)
 
-    def type_of(self, entry: DIE) -> Type | None:
+    def type_of(self, entry: Entry) -> Type | None:
         """Return the type of a variable, or of the result of a function; None is void."""
-        return self._sections.types.type_of(origin(entry))
+        return self._types.type_of(origin(entry))
 
-    def variables_of(self, entry: DIE) -> tuple[Location, ...]:
+    def variables_of(self, entry: Entry) -> tuple[Location, ...]:
         """Return the places of a function's variables."""
         return tuple(self._variables(entry))
 
-    def parameters_of(self, entry: DIE) -> tuple[tuple[str, Type | None], ...]:
+    def parameters_of(self, entry: Entry) -> tuple[tuple[str, Type | None], ...]:
         """Return the names and the types of a function's parameters."""
         return tuple(
             (name_of_entry(child), self.type_of(child))
@@ -330,9 +362,9 @@ class _UnitReader:
             if child.tag == "DW_TAG_formal_parameter"
         )
 
-    def unusual_call_of(self, entry: DIE) -> str:
+    def unusual_call_of(self, entry: Entry) -> str:
         """Return the reason why callers pass parameters otherwise than in C."""
-        language = self._unit.get_top_DIE().attributes.get("DW_AT_language")
+        language = self._unit.top.attributes.get("DW_AT_language")
         if language is None or language.value not in (*_C, *_CPP):
             return "its language is neither C nor C++"
         convention = entry.attributes.get("DW_AT_calling_convention")
@@ -345,18 +377,18 @@ class _UnitReader:
 
     def named(self, tag: str, name: str) -> Type | None:
         """Return the complete type of the unit that has a tag such as DW_TAG_structure_type."""
-        for entry in self._unit.get_top_DIE().iter_children():
+        for entry in self._unit.top.iter_children():
             is_complete = entry.tag == tag and "DW_AT_declaration" not in entry.attributes
             if is_complete and name_of_entry(entry) == name:
-                return self._sections.types.read(entry)
+                return self._types.read(entry)
         return None
 
-    def frame_base_of(self, entry: DIE) -> tuple[str, int] | None:
+    def frame_base_of(self, entry: Entry) -> tuple[str, int] | None:
         """Return the operation that the stack offsets of a function count from."""
-        bases = [operations for _, _, operations in self._lists(entry, "DW_AT_frame_base")]
-        return _single(bases[0]) if len(bases) == 1 else None
+        bases = [expression for _, _, expression in self._lists(entry, "DW_AT_frame_base")]
+        return parse_single(bases[0]) if len(bases) == 1 else None
 
-    def _variables(self, entry: DIE, depth: int = 0) -> Iterator[Location]:
+    def _variables(self, entry: Entry, depth: int = 0) -> Iterator[Location]:
         for child in entry.iter_children():
             if child.tag in _VARIABLES:
                 for place in self._places(child):
@@ -364,36 +396,34 @@ class _UnitReader:
             elif child.tag in _BLOCKS:
                 yield from self._variables(child, depth + 1)
 
-    def _within(self, place: Location, block: DIE) -> Iterator[Location]:
+    def _within(self, place: Location, block: Entry) -> Iterator[Location]:
         """Yield a variable's place, while its block runs if it does not say when it is valid."""
         if not place.depth or place.end != _END:
             yield place
             return
-        for start, end in self._sections.extents(block, self._unit, self._base):
+        for start, end in _extents(block, self._unit.tables, self._base):
             yield place._replace(start=start, end=end)
 
-    def _places(self, entry: DIE) -> Iterator[Location]:
+    def _places(self, entry: Entry) -> Iterator[Location]:
         """Yield the places of a variable; note those at a fixed address."""
-        for start, end, operations in self._lists(entry, "DW_AT_location"):
-            place = _single(operations)
+        for start, end, expression in self._lists(entry, "DW_AT_location"):
+            place = parse_single(expression)
             if place is None:
-                yield from self._pieces(entry, start, end, operations)
+                yield from self._pieces(entry, start, end, expression)
                 continue
             name, number = place
-            if name in _FIXED[1:]:
-                number = self._sections.dwarf.get_addr(self._unit, number)
-            if name in _FIXED:
+            if name == "DW_OP_addrx":
+                number = self._unit.tables.address(number)
+            if name in ("DW_OP_addr", "DW_OP_addrx"):
                 fixed = Global(number, name_of_entry(entry), self.type_of(entry))
                 insort(self.variables, fixed, key=lambda variable: variable.address)
             else:
                 of = self.type_of(entry)
                 yield Location(start, end, name, number, name_of_entry(entry), of)
 
-    def _pieces(
-        self, entry: DIE, start: int, end: int, operations: list[DWARFExprOp]
-    ) -> Iterator[Location]:
+    def _pieces(self, entry: Entry, start: int, end: int, expression: bytes) -> Iterator[Location]:
         """Yield the registers that have parts of a variable, such as the pointer of a slice."""
-        parts = _registers(operations)
+        parts = parse_pieces(expression)
         of = self.type_of(entry) if parts else None
         for register, offset in parts:
             member = find(of, offset, _WORD)
@@ -401,56 +431,12 @@ class _UnitReader:
                 name = name_of_entry(entry)
                 yield Location(start, end, "DW_OP_reg", register, name, member.type)
 
-    def _lists(self, entry: DIE, name: str) -> Iterator[tuple[int, int, list[DWARFExprOp]]]:
+    def _lists(self, entry: Entry, name: str) -> Iterator[tuple[int, int, bytes]]:
         """Yield ranges of addresses with an expression each."""
         attribute = entry.attributes.get(name)
-        version = self._unit["version"]
-        parser = self._sections.locations
-        if attribute is None or not parser.attribute_has_location(attribute, version):
+        if attribute is None:
             return
-        found: Any = parser.parse_from_attribute(attribute, version, entry)
-        if isinstance(found, LocationExpr):
-            yield 0, _END, self._expressions.parse_expr(found.loc_expr)
-            return
-        base = self._base
-        for one in found:
-            if isinstance(one, BaseAddressEntry):
-                base = one.base_address
-                continue
-            if not hasattr(one, "begin_offset"):
-                continue
-            shift = 0 if getattr(one, "is_absolute", False) else base
-            operations = self._expressions.parse_expr(one.loc_expr)
-            yield one.begin_offset + shift, one.end_offset + shift, operations
-
-
-def _registers(operations: list[DWARFExprOp]) -> list[tuple[int, int]]:
-    """Return the registers of eight bytes, and their places in the value, of a list of pieces."""
-    found, offset = [], 0
-    for before, operation in zip([None, *operations], operations, strict=False):
-        if operation.op_name != "DW_OP_piece":
-            continue
-        place = _single([before]) if before is not None else None
-        if place is not None and place[0] == "DW_OP_reg" and operation.args[0] == _WORD:
-            found.append((place[1], offset))
-        offset += operation.args[0]
-    return found
-
-
-def _single(operations: list[DWARFExprOp]) -> tuple[str, int] | None:
-    """Return the operation of an expression that has exactly one, and its first operand.
-
-    A register comes as `DW_OP_reg` and its number, a register plus a constant as `DW_OP_breg`.
-    """
-    if len(operations) != 1:
-        return None
-    name, arguments = operations[0].op_name, operations[0].args
-    if name.startswith("DW_OP_reg") and name[9:].isdigit():
-        return "DW_OP_reg", int(name[9:])
-    if name == "DW_OP_regx":
-        return "DW_OP_reg", arguments[0]
-    if name in (*_FIXED, "DW_OP_fbreg"):
-        return name, arguments[0]
-    if name == "DW_OP_call_frame_cfa":
-        return name, 0
-    return None
+        if attribute.form == "exprloc":
+            yield 0, _END, attribute.value
+        elif attribute.form in ("sec_offset", "loclistx"):
+            yield from list_at(self._unit.tables, attribute.value, self._base)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from purebpf.dataflow.types import Kind, Member, Type, byte_size
 
 if TYPE_CHECKING:
-    from elftools.dwarf.die import DIE
+    from purebpf.dataflow.entries import Entry
 
 __all__ = ["NoDebugInfoError", "TypeReader", "name_of_entry", "origin"]
 
@@ -38,17 +38,17 @@ class NoDebugInfoError(ValueError):
     """A file or unit without types; the message says why."""
 
 
-def origin(entry: DIE) -> DIE:
+def origin(entry: Entry) -> Entry:
     """Return the entry that an inlined or split one repeats: it has the name and the type."""
     for _ in range(_DEEPEST):
         link = next((name for name in _ORIGINS if name in entry.attributes), None)
         if link is None or "DW_AT_type" in entry.attributes:
             break
-        entry = entry.get_DIE_from_attribute(link)
+        entry = entry.follow(link)
     return entry
 
 
-def name_of_entry(entry: DIE) -> str:
+def name_of_entry(entry: Entry) -> str:
     """Return the name of an entry, or of the one that it repeats; "" without one."""
     for _ in range(_DEEPEST):
         attribute = entry.attributes.get("DW_AT_name")
@@ -57,7 +57,7 @@ def name_of_entry(entry: DIE) -> str:
         link = next((name for name in _ORIGINS if name in entry.attributes), None)
         if link is None:
             break
-        entry = entry.get_DIE_from_attribute(link)
+        entry = entry.follow(link)
     return ""
 
 
@@ -67,13 +67,13 @@ class TypeReader:
     def __init__(self) -> None:
         self._types: dict[int, Type] = {}
 
-    def type_of(self, entry: DIE) -> Type | None:
+    def type_of(self, entry: Entry) -> Type | None:
         """Return the type that an entry's DW_AT_type names; None for void."""
         if "DW_AT_type" not in entry.attributes:
             return None
-        return self.read(entry.get_DIE_from_attribute("DW_AT_type"))
+        return self.read(entry.follow("DW_AT_type"))
 
-    def read(self, entry: DIE) -> Type:
+    def read(self, entry: Entry) -> Type:
         """Return the type that an entry describes."""
         known = self._types.get(entry.offset)
         if known is not None:
@@ -89,7 +89,7 @@ class TypeReader:
         self._types[entry.offset] = made
         return made
 
-    def _fill(self, made: Type, entry: DIE) -> None:
+    def _fill(self, made: Type, entry: Entry) -> None:
         if made.kind in (Kind.POINTER, Kind.ALIAS, Kind.FUNCTION):
             made.target = self.type_of(entry)
         elif made.kind is Kind.ARRAY:
@@ -98,7 +98,7 @@ class TypeReader:
         elif made.kind in (Kind.STRUCT, Kind.UNION):
             made.members = tuple(self._members(entry))
 
-    def _members(self, entry: DIE) -> list[Member]:
+    def _members(self, entry: Entry) -> list[Member]:
         members = []
         for child in entry.iter_children():
             if child.tag not in _MEMBERS or "DW_AT_external" in child.attributes:
@@ -112,7 +112,7 @@ class TypeReader:
         return sorted(members, key=lambda member: member.offset)
 
 
-def _member_offset(child: DIE, size: int) -> int | None:
+def _member_offset(child: Entry, size: int) -> int | None:
     bit = child.attributes.get("DW_AT_data_bit_offset")
     if bit is not None:
         return int(bit.value) // 8 // max(size, 1) * max(size, 1)  # the unit that compilers load
@@ -122,7 +122,7 @@ def _member_offset(child: DIE, size: int) -> int | None:
     return attribute.value if isinstance(attribute.value, int) else None
 
 
-def _first_bit(child: DIE, offset: int, bits: int, size: int) -> int | None:
+def _first_bit(child: Entry, offset: int, bits: int, size: int) -> int | None:
     """Return the lowest bit of a bit field in its unit; None if it is not known."""
     place = child.attributes.get("DW_AT_data_bit_offset")
     if place is not None:
@@ -131,7 +131,7 @@ def _first_bit(child: DIE, offset: int, bits: int, size: int) -> int | None:
     return None if old is None else 8 * size - int(old.value) - bits
 
 
-def _elements(entry: DIE) -> int:
+def _elements(entry: Entry) -> int:
     """Return the number of elements, over all dimensions; 0: not known."""
     count = 1
     for child in entry.iter_children():
@@ -147,7 +147,7 @@ def _elements(entry: DIE) -> int:
     return count
 
 
-def _qualified(entry: DIE) -> str:
+def _qualified(entry: Entry) -> str:
     """Return the name with the namespaces and classes around it."""
     name = name_of_entry(entry)
     if not name or entry.tag == "DW_TAG_base_type":
@@ -161,6 +161,6 @@ def _qualified(entry: DIE) -> str:
     return name
 
 
-def _number(entry: DIE, name: str) -> int:
+def _number(entry: Entry, name: str) -> int:
     attribute = entry.attributes.get(name)
     return attribute.value if attribute is not None and isinstance(attribute.value, int) else 0

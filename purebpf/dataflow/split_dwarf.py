@@ -10,20 +10,20 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from inspect import signature
 from io import BytesIO
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
-from elftools.common.exceptions import DWARFError
-from elftools.dwarf.compileunit import CompileUnit
-from elftools.dwarf.die import AttributeValue
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DWARFInfo
-from elftools.dwarf.locationlists import BaseAddressEntry, LocationEntry
 from elftools.elf.elffile import ELFFile
 
 from purebpf.dataflow.dwarf_types import NoDebugInfoError
+from purebpf.dataflow.locations import Tables
 
-__all__ = ["MissingPartError", "OpenPart", "SplitUnits", "is_skeleton"]
+if TYPE_CHECKING:
+    from purebpf.dataflow.entries import Entries
+
+__all__ = ["MissingPartError", "OpenPart", "SplitUnits", "identity_of", "is_skeleton"]
 
 OpenPart = Callable[[str], IO[bytes] | None]
 """Returns the open file of a path, as the program's build named it; None: it is not there.
@@ -34,7 +34,6 @@ It stays open as long as the DWARF is read.
 _NAMES = ("DW_AT_dwo_name", "DW_AT_GNU_dwo_name")
 _GNU = 4
 """The version of DWARF that GNU's compilers split before the standard did."""
-_FORMS = {"DW_FORM_GNU_str_index": "DW_FORM_strx", "DW_FORM_GNU_addr_index": "DW_FORM_addrx"}
 _OF_INDEX = {1: "info", 3: "abbrev", 5: "loclists", 6: "str_offsets", 8: "rnglists"}
 """DW_SECT_* of a package (DWARF 5, table 7.1)."""
 _OF_GNU_INDEX = {1: "info", 3: "abbrev", 5: "loc", 6: "str_offsets"}
@@ -49,10 +48,16 @@ class MissingPartError(NoDebugInfoError):
     """The entries of a unit are in a file that is not there now."""
 
 
-def is_skeleton(unit: CompileUnit) -> bool:
+def is_skeleton(unit: Entries) -> bool:
     """Return True if the entries of a unit are in a file of their own."""
-    attributes = unit.get_top_DIE().attributes
-    return any(name in attributes for name in _NAMES)
+    return any(name in unit.top.attributes for name in _NAMES)
+
+
+def identity_of(unit: Entries) -> int:
+    """Return the ID that a skeleton and its entries share; 0: it has none."""
+    if unit.tables.version > _GNU:
+        return unit.unit.header.get("dwo_id") or 0
+    return _number(unit, "DW_AT_GNU_dwo_id")
 
 
 class SplitUnits:
@@ -69,22 +74,24 @@ class SplitUnits:
         self._program, self._open, self._path = program, open_part, package
         self._package: _Package | str | None = "not opened"
 
-    def find(self, skeleton: CompileUnit) -> tuple[CompileUnit, int]:
-        """Return the unit with the entries, and the place in .debug_ranges its ranges count from.
+    def find(self, skeleton: Entries) -> Tables:
+        """Return the sections with the entries of a unit; .debug_info has it among others.
 
         Raises:
             MissingPartError: neither a `.dwo` nor a `.dwp` file has it.
         """
-        attributes = skeleton.get_top_DIE().attributes
-        identity = _identity(skeleton)
-        sections = self._of_package(identity) or self._of_file(attributes)
-        if sections is None:
+        found = self._of_package(identity_of(skeleton)) or self._of_file(skeleton)
+        if found is None:
             raise MissingPartError("split DWARF: the .dwo file of the unit is not there")
-        part = _Part(self._program, sections, skeleton)
-        for unit in part.iter_CUs():
-            if _identity(unit) == identity:
-                return unit, _number(attributes, "DW_AT_GNU_ranges_base")
-        raise MissingPartError("split DWARF: the .dwo file of the unit is of another build")
+        version, word = skeleton.tables.version, skeleton.tables.word
+        sections = _join(self._program, found)
+        if version <= _GNU:
+            addresses, ranges = (
+                _number(skeleton, f"DW_AT_GNU_{name}_base") for name in ("addr", "ranges")
+            )
+            return Tables(sections, version, True, word, addresses, 0, 0, ranges)  # noqa: FBT003
+        addresses = skeleton.tables.addresses
+        return Tables(sections, version, True, word, addresses, _STRINGS, _LISTS, _LISTS)  # noqa: FBT003
 
     def _of_package(self, identity: int) -> Mapping[str, bytes] | None:
         if isinstance(self._package, str):
@@ -92,7 +99,8 @@ class SplitUnits:
             self._package = None if stream is None else _Package(ELFFile(stream))
         return None if self._package is None else self._package.sections(identity)
 
-    def _of_file(self, attributes: Mapping[str, Any]) -> Mapping[str, bytes] | None:
+    def _of_file(self, skeleton: Entries) -> Mapping[str, bytes] | None:
+        attributes = skeleton.top.attributes
         name = next(os.fsdecode(attributes[name].value) for name in _NAMES if name in attributes)
         folder = attributes.get("DW_AT_comp_dir")
         path = os.path.join(os.fsdecode(folder.value) if folder is not None else "", name)
@@ -104,16 +112,23 @@ class SplitUnits:
         return None
 
 
-def _identity(unit: CompileUnit) -> int:
-    """Return the ID that a skeleton and its entries share; 0: a unit of types."""
-    if unit["version"] > _GNU:
-        return unit.header.get("dwo_id") or 0
-    return _number(unit.get_top_DIE().attributes, "DW_AT_GNU_dwo_id")
-
-
-def _number(attributes: Mapping[str, Any], name: str) -> int:
-    attribute = attributes.get(name)
+def _number(unit: Entries, name: str) -> int:
+    attribute = unit.top.attributes.get(name)
     return 0 if attribute is None else int(attribute.value)
+
+
+def _join(program: DWARFInfo, sections: Mapping[str, bytes]) -> DWARFInfo:
+    """Return the sections of a `.dwo` file with those that only the program has."""
+    names = dict.fromkeys(("info", "abbrev", "str", "str_offsets", "loclists", "rnglists", "loc"))
+    own = {
+        f"debug_{name}_sec": DebugSectionDescriptor(BytesIO(found), name, 0, len(found), 0)
+        for name in names
+        if (found := sections.get(name))
+    }
+    of_program = ("debug_addr_sec", "debug_ranges_sec", "debug_line_str_sec")
+    kept = {name: getattr(program, name) for name in of_program}
+    parameters = dict.fromkeys(list(signature(DWARFInfo).parameters)[1:])
+    return DWARFInfo(program.config, **{**parameters, **kept, **own})
 
 
 def _sections(elf: ELFFile) -> dict[str, bytes]:
@@ -184,150 +199,3 @@ def _index(table: bytes) -> Iterator[tuple[int, dict[str, tuple[int, int]]]]:
                 )
     except struct.error:
         raise NoDebugInfoError("split DWARF: a .dwp file with a damaged index") from None
-
-
-class _Part(DWARFInfo):
-    """The entries of one `.dwo` file, with the addresses of the program.
-
-    The offsets that a whole file states in each unit are those behind the headers here.
-    """
-
-    def __init__(
-        self, program: DWARFInfo, sections: Mapping[str, bytes], skeleton: CompileUnit
-    ) -> None:
-        def section(name: str) -> DebugSectionDescriptor | None:
-            found = sections.get(name)
-            if not found:
-                return None
-            return DebugSectionDescriptor(BytesIO(found), name, 0, len(found), 0)
-
-        self._is_gnu = skeleton["version"] <= _GNU
-        super().__init__(
-            config=program.config,
-            debug_info_sec=section("info"),
-            debug_abbrev_sec=section("abbrev"),
-            debug_str_sec=section("str"),
-            debug_str_offsets_sec=section("str_offsets"),
-            debug_loclists_sec=section("loclists"),
-            debug_rnglists_sec=section("rnglists"),
-            debug_addr_sec=program.debug_addr_sec,
-            debug_ranges_sec=program.debug_ranges_sec if self._is_gnu else None,
-            debug_line_sec=section("line"),
-            debug_line_str_sec=program.debug_line_str_sec,
-            debug_aranges_sec=None,
-            debug_frame_sec=None,
-            eh_frame_sec=None,
-            debug_loc_sec=section("loc"),
-            debug_pubtypes_sec=None,
-            debug_pubnames_sec=None,
-            debug_sup_sec=None,
-            gnu_debugaltlink_sec=None,
-            debug_types_sec=None,
-        )
-        attributes = skeleton.get_top_DIE().attributes
-        addresses = _number(attributes, "DW_AT_addr_base")
-        self._bases = {
-            "DW_AT_addr_base": addresses or _number(attributes, "DW_AT_GNU_addr_base"),
-            "DW_AT_str_offsets_base": 0 if self._is_gnu else _STRINGS,
-            "DW_AT_loclists_base": _LISTS,
-            "DW_AT_rnglists_base": _LISTS,
-        }
-
-    def get_abbrev_table(self, offset: int) -> Any:  # noqa: ANN401 - pyelftools' AbbrevTable
-        """Return a table of abbreviations, with the standard's forms for GNU's."""
-        table = super().get_abbrev_table(offset)
-        for code in range(1, 1 << 16) if self._is_gnu else ():
-            try:
-                entry = table.get_abbrev(code)
-            except KeyError:
-                break
-            for attribute in entry["attr_spec"]:
-                attribute.form = _FORMS.get(attribute.form, attribute.form)
-        return table
-
-    def location_lists(self) -> Any:  # noqa: ANN401 - pyelftools' LocationLists
-        """Return the reader of the part's location lists."""
-        return _GnuLists(self) if self._is_gnu else super().location_lists()
-
-    def _parse_CU_at_offset(self, offset: int) -> CompileUnit:  # noqa: N802 - pyelftools' name
-        unit = super()._parse_CU_at_offset(offset)
-        return _Unit(
-            self._bases, unit.header, self, unit.structs, unit.cu_offset, unit.cu_die_offset
-        )
-
-
-class _Unit(CompileUnit):
-    """A unit whose first entry lacks the offsets that a whole file has there."""
-
-    def __init__(self, bases: Mapping[str, int], *unit: Any) -> None:  # noqa: ANN401
-        super().__init__(*unit)
-        self._bases = bases
-
-    def get_top_DIE(self) -> Any:  # noqa: ANN401, N802 - pyelftools' name and DIE
-        """Return the first entry, with the offsets."""
-        if not self.has_top_DIE():
-            with suppress(DWARFError):  # its own strings need the offsets; they are not used
-                super().get_top_DIE()
-            attributes = super().get_top_DIE().attributes
-            for name, value in self._bases.items():
-                form = "DW_FORM_sec_offset"
-                attributes.setdefault(name, AttributeValue(name, form, value, value, 0, 0))
-        return super().get_top_DIE()
-
-
-class _GnuLists:
-    """Location lists of .debug_loc.dwo (gcc.gnu.org/wiki/DebugFission)."""
-
-    def __init__(self, part: DWARFInfo) -> None:
-        section = part.debug_loc_sec
-        self._bytes = b"" if section is None else section.stream.read()
-
-    def get_location_list_at_offset(self, offset: int, die: Any) -> list[Any]:  # noqa: ANN401
-        """Return the entries of a list.
-
-        Raises:
-            DWARFError: the list is damaged.
-        """
-        found: list[Any] = []
-        stream = BytesIO(self._bytes)
-        stream.seek(offset)
-        unit = die.cu
-        while (kind := _unsigned(stream, 1)) != 0:
-            if kind == 1:
-                address = unit.dwarfinfo.get_addr(unit, _leb(stream))
-                found.append(BaseAddressEntry(0, 0, address))
-                continue
-            start, end = _gnu_range(stream, kind, unit)
-            expression = list(stream.read(_unsigned(stream, 2)))
-            found.append(LocationEntry(0, 0, start, end, expression, kind != 4))  # noqa: PLR2004
-        return found
-
-
-def _gnu_range(stream: BytesIO, kind: int, unit: CompileUnit) -> tuple[int, int]:
-    """Return the addresses that an entry is for.
-
-    Raises:
-        DWARFError: an unknown kind of entry.
-    """
-    if kind == 4:  # noqa: PLR2004 - DW_LLE_GNU_offset_pair_entry
-        return _unsigned(stream, 4), _unsigned(stream, 4)
-    if kind not in (2, 3):
-        raise DWARFError(f"a location list with an entry of kind {kind}")
-    start = unit.dwarfinfo.get_addr(unit, _leb(stream))
-    if kind == 2:  # noqa: PLR2004 - DW_LLE_GNU_start_end_entry
-        return start, unit.dwarfinfo.get_addr(unit, _leb(stream))
-    return start, start + _unsigned(stream, 4)
-
-
-def _unsigned(stream: BytesIO, size: int) -> int:
-    return int.from_bytes(stream.read(size), "little")
-
-
-def _leb(stream: BytesIO) -> int:
-    number = shift = 0
-    while True:
-        byte = _unsigned(stream, 1)
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - the last byte of a LEB128
-            return number
-        shift += 7

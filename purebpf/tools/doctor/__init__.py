@@ -1,9 +1,9 @@
 """The BPF features of this machine for this user, and the obstacles to them.
 
-    from purebpf.tools.doctor import examine
+from purebpf.tools.doctor import examine
 
-    report = examine()
-    print([command.name for command in report.commands if command.obstacles])
+report = examine()
+print([command.name for command in report.commands if command.obstacles])
 """
 
 from __future__ import annotations

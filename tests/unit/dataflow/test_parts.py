@@ -10,10 +10,8 @@ import pytest
 
 pytest.importorskip("iced_x86", reason="the extra purebpf[types] is not installed")
 
-from elftools.dwarf.dwarf_expr import DWARFExprOp
-
 from purebpf.dataflow.claims import Claim
-from purebpf.dataflow.dwarf import _registers
+from purebpf.dataflow.locations import parse_pieces
 from tests.unit.dataflow.test_golden import claims_of, flow_of, read
 
 LISTS = """
@@ -47,19 +45,15 @@ fn main() {
 """
 
 
-def operation(name: str, *arguments: int) -> DWARFExprOp:
-    return DWARFExprOp(op=0, op_name=name, args=list(arguments), offset=0)
-
-
 def test_the_registers_of_a_value_have_their_places() -> None:
-    piece, half = operation("DW_OP_piece", 8), operation("DW_OP_piece", 4)
-    rdi, rsi = operation("DW_OP_reg5"), operation("DW_OP_reg4")
-    computed = [operation("DW_OP_breg5", 8), operation("DW_OP_stack_value")]
-    assert _registers([rdi, piece, rsi, piece]) == [(5, 0), (4, 8)]
-    assert _registers([*computed, piece, rsi, piece]) == [(4, 8)]
-    assert _registers([piece, rsi, piece]) == [(4, 8)]  # the first is optimized out
-    assert _registers([rdi, half, rsi, half]) == []
-    assert _registers([rdi]) == []
+    piece, half = b"\x93\x08", b"\x93\x04"  # DW_OP_piece
+    rdi, rsi = b"\x55", b"\x54"  # DW_OP_reg5, DW_OP_reg4
+    computed = b"\x75\x08\x9f"  # DW_OP_breg5 8, DW_OP_stack_value
+    assert parse_pieces(rdi + piece + rsi + piece) == [(5, 0), (4, 8)]
+    assert parse_pieces(rdi + piece + computed + piece) == [(5, 0)]
+    assert parse_pieces(piece + rsi + piece) == [(4, 8)]  # the first is optimized out
+    assert parse_pieces(rdi + half + rsi + half) == []
+    assert parse_pieces(rdi) == []
 
 
 @pytest.mark.parametrize(

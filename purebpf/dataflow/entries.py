@@ -1,0 +1,368 @@
+"""Debugging entries of DWARF units, each read as far as it is asked for.
+
+pyelftools' `DIE` reads all values of every entry that it passes: 8 s for the functions that a busy
+CPython runs. Here an entry that is passed costs the reading of its length, and its values are read
+together when one is asked for. Units, abbreviations and lists stay pyelftools'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from elftools.common.exceptions import DWARFError
+from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_FORM, ENUM_DW_TAG
+
+from purebpf.dataflow.locations import Tables, all_of, read_number, read_signed, string_at
+from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from elftools.dwarf.compileunit import CompileUnit
+
+__all__ = ["Entries", "Entry", "Value"]
+
+_SIZES = {
+    **dict.fromkeys(("addrx1", "block1", "data1", "flag", "ref1", "strx1"), 1),
+    **dict.fromkeys(("addrx2", "block2", "data2", "ref2", "strx2"), 2),
+    **dict.fromkeys(("addrx3", "strx3"), 3),
+    **dict.fromkeys(("addrx4", "block4", "data4", "ref", "ref4", "ref_sup4", "strx4"), 4),
+    **dict.fromkeys(("data8", "ref8", "ref_sig8", "ref_sup8"), 8),
+    **dict.fromkeys(("flag_present", "implicit_const"), 0),
+    "data16": 16,
+}
+"""Bytes of a value, or of the length before it, by its form; addresses and offsets depend."""
+_OFFSETS = ("sec_offset", "strp", "line_strp", "strp_sup", "ref_addr", "GNU_strp_alt",
+            "GNU_ref_alt")  # fmt: skip
+_BLOCKS = ("block1", "block2", "block4")
+_COUNTED = ("block", "exprloc")
+_NUMBERS = ("sdata", "udata", "strx", "addrx", "ref_udata", "loclistx", "rnglistx")
+_PLAIN = ("data1", "data2", "data4", "data8", "ref", "ref1", "ref2", "ref4", "ref8", "ref_addr",
+          "sec_offset", "addr")  # fmt: skip
+_OF_GNU = {"GNU_str_index": "strx", "GNU_addr_index": "addrx"}
+_IMPLICIT = ENUM_DW_FORM["DW_FORM_implicit_const"]
+_TAGS = {number: name for name, number in ENUM_DW_TAG.items() if isinstance(number, int)}
+_ATTRIBUTES = {number: name for name, number in ENUM_DW_AT.items() if isinstance(number, int)}
+_FORM_NAMES = {number: name for name, number in ENUM_DW_FORM.items() if isinstance(number, int)}
+_IN_UNIT = ("ref", "ref1", "ref2", "ref4", "ref8", "ref_udata")
+_BASES = ("DW_AT_addr_base", "DW_AT_str_offsets_base", "DW_AT_loclists_base",
+          "DW_AT_rnglists_base")  # fmt: skip
+_DEEPEST = 64
+
+
+class Value(NamedTuple):
+    """The value of an attribute, and its form without `DW_FORM_`."""
+
+    form: str
+    value: Any
+
+
+class _Attribute(NamedTuple):
+    """What an abbreviation says of one attribute.
+
+    Attributes:
+        form: without `DW_FORM_`.
+        constant: the value, of the form implicit_const.
+        plain: bytes of a value that is a number as it stands; 0: it is read by its form.
+    """
+
+    name: str
+    form: str
+    constant: int
+    plain: int
+
+
+class _Shape:
+    """The tag and the attributes of the entries of one abbreviation.
+
+    Attributes:
+        size: in bytes, of all values; None: it differs.
+        sibling: True if an attribute has the place of the next sibling.
+    """
+
+    __slots__ = ("attributes", "has_children", "sibling", "size", "tag")
+
+    def __init__(
+        self, tag: str, attributes: tuple[_Attribute, ...], *, has_children: bool,
+        sizes: Mapping[str, int],
+    ) -> None:  # fmt: skip
+        self.tag, self.attributes, self.has_children = tag, attributes, has_children
+        forms = [one.form for one in attributes]
+        is_fixed = all(form in sizes and form not in _BLOCKS for form in forms)
+        self.size = sum(sizes[form] for form in forms) if is_fixed else None
+        self.sibling = any(one.name == "DW_AT_sibling" for one in attributes)
+
+
+def _read_shapes(data: bytes, at: int, sizes: Mapping[str, int]) -> dict[int, _Shape]:
+    """Return the abbreviations of a unit by their codes (DWARF 5, section 7.5.3).
+
+    Raises:
+        IndexError: the table is cut.
+    """
+    shapes: dict[int, _Shape] = {}
+    while True:
+        code, at = read_number(data, at)
+        if not code:
+            return shapes
+        tag, at = read_number(data, at)
+        has_children, at = data[at] != 0, at + 1
+        attributes = []
+        while True:
+            name, at = read_number(data, at)
+            form, at = read_number(data, at)
+            constant = 0
+            if form == _IMPLICIT:
+                constant, at = read_signed(data, at)
+            if not (name or form):
+                break
+            spelled = _FORM_NAMES.get(form, f"DW_FORM_{form:#x}").removeprefix("DW_FORM_")
+            spelled = _OF_GNU.get(spelled, spelled)
+            plain = sizes[spelled] if spelled in _PLAIN else 0
+            attribute = _ATTRIBUTES.get(name, f"DW_AT_{name:#x}")
+            attributes.append(_Attribute(attribute, spelled, constant, plain))
+        shapes[code] = _Shape(
+            _TAGS.get(tag, f"DW_TAG_{tag:#x}"),
+            tuple(attributes),
+            has_children=has_children,
+            sizes=sizes,
+        )
+
+
+class Entry:
+    """One entry: its tag, its attributes, and the entries below it.
+
+    Attributes:
+        offset: in .debug_info.
+        cu: the unit.
+        end: the offset behind its values.
+    """
+
+    __slots__ = ("_children_end", "_parent", "_reader", "_shape", "_start", "_values", "end",
+                 "offset")  # fmt: skip
+
+    def __init__(self, reader: Entries, offset: int, start: int, shape: _Shape | None) -> None:
+        self._reader, self.offset, self._start, self._shape = reader, offset, start, shape
+        self._parent: Entry | None = None
+        self._values: dict[str, Value] | None = None
+        self._children_end = 0
+        self.end = start if shape is None else reader.end_of(start, shape)
+
+    @property
+    def cu(self) -> CompileUnit:
+        """The unit."""
+        return self._reader.unit
+
+    @property
+    def tag(self) -> str | None:
+        """`DW_TAG_...`; None for the mark behind the last child."""
+        return None if self._shape is None else self._shape.tag
+
+    @property
+    def attributes(self) -> dict[str, Value]:
+        """The values by `DW_AT_...`."""
+        if self._values is None:
+            self._values = {} if self._shape is None else self._reader.read(self)
+        return self._values
+
+    def iter_children(self) -> Iterator[Entry]:
+        """Yield the entries directly below."""
+        if self._shape is None or not self._shape.has_children:
+            return
+        offset = self.end
+        while True:
+            child = self._reader.at(offset)
+            child._parent = self  # noqa: SLF001 - of the same class
+            if child._shape is None:  # noqa: SLF001
+                self._children_end = child.end
+                return
+            yield child
+            offset = child._next()  # noqa: SLF001
+
+    def _next(self) -> int:
+        """Return the offset behind the entry and all below it."""
+        if self._shape is None or not self._shape.has_children:
+            return self.end
+        if self._shape.sibling:
+            place = int(self.attributes["DW_AT_sibling"].value) + self.cu.cu_offset
+            if place > self.offset:
+                return place
+        if not self._children_end:
+            for _ in self.iter_children():
+                pass
+        return self._children_end
+
+    def get_parent(self) -> Entry | None:
+        """Return the entry around this one; None for the unit's own."""
+        if self._parent is None and self is not self._reader.top:
+            self._reader.find_parents(self.offset)
+        return self._parent
+
+    def follow(self, name: str) -> Entry:
+        """Return the entry that an attribute refers to.
+
+        Raises:
+            DWARFError, KeyError, IndexError: there is no such attribute or entry.
+        """
+        value = self.attributes[name]
+        return self._reader.referred(value.form, value.value)
+
+    @property
+    def shape(self) -> _Shape:
+        """Its abbreviation."""
+        assert self._shape is not None
+        return self._shape
+
+    @property
+    def start(self) -> int:
+        """The offset of its first value."""
+        return self._start
+
+
+class Entries:
+    """The entries of one unit.
+
+    Args:
+        unit: the unit, of pyelftools.
+        of_other: returns the entries of the unit of the same section that has an offset.
+        tables: of a unit in a file of its own; others name their parts of the tables themselves.
+
+    Attributes:
+        top: the unit's own entry.
+    """
+
+    def __init__(
+        self, unit: CompileUnit, of_other: Callable[[int], Entries], tables: Tables | None = None
+    ) -> None:
+        self.unit, self._of_other = unit, of_other
+        dwarf = unit.dwarfinfo
+        self._bytes = all_of(dwarf.debug_info_sec)
+        word = 4 if unit.structs.dwarf_format == 32 else 8  # noqa: PLR2004 - bits
+        address = unit.structs.address_size
+        self._sizes = {**_SIZES, **dict.fromkeys(_OFFSETS, word), "addr": address}
+        abbreviations = all_of(dwarf.debug_abbrev_sec)
+        self._shapes = _read_shapes(abbreviations, unit["debug_abbrev_offset"], self._sizes)
+        self._end = unit.cu_offset + unit.size
+        self._known: dict[int, Entry] = {}
+        self.top = self.at(unit.cu_die_offset)
+        bases = (self._plain(name) for name in _BASES)
+        self.tables = tables or Tables(dwarf, unit["version"], False, word, *bases)  # noqa: FBT003
+
+    def _plain(self, name: str) -> int:
+        """Return a number of the unit's own entry that needs no table; 0: it has none."""
+        at = self.top.start
+        for one in self.top.shape.attributes:
+            end = self._behind(at, one.form)
+            if one.name == name:
+                return int.from_bytes(self._bytes[at:end], "little")
+            at = end
+        return 0
+
+    def at(self, offset: int) -> Entry:
+        """Return the entry at an offset of .debug_info.
+
+        Raises:
+            DWARFError, IndexError, KeyError: there is none.
+        """
+        entry = self._known.get(offset)
+        if entry is None:
+            if not self.unit.cu_offset < offset < self._end:
+                raise DWARFError(f"no entry at {offset:#x} in the unit")
+            code, start = read_number(self._bytes, offset)
+            entry = Entry(self, offset, start, self._shapes[code] if code else None)
+            self._known[offset] = entry
+        return entry
+
+    def find_parents(self, offset: int) -> None:
+        """Tell the entry at an offset, and those around it, about their parents."""
+        around = self.top
+        for _ in range(_DEEPEST):
+            last = None
+            for child in around.iter_children():
+                if child.offset > offset:
+                    break
+                last = child
+            if last is None or last.offset == offset:
+                return
+            around = last
+
+    def referred(self, form: str, value: int) -> Entry:
+        """Return the entry that a value of a form refers to."""
+        if form in _IN_UNIT:
+            return self.at(self.unit.cu_offset + value)
+        if form == "ref_addr":
+            return self._of_other(value).at(value)
+        if form == "ref_sig8":
+            for unit in self.unit.dwarfinfo.iter_CUs():
+                if unit.header.get("type_signature") == value:
+                    place: int = unit.cu_offset + unit["type_offset"]
+                    return self._of_other(place).at(place)
+        raise DWARFError(f"a reference of form {form}")
+
+    def end_of(self, start: int, shape: _Shape) -> int:
+        """Return the offset behind the values of an entry."""
+        if shape.size is not None:
+            return start + shape.size
+        at = start
+        for one in shape.attributes:
+            at = self._behind(at, one.form)
+        return at
+
+    def _behind(self, at: int, form: str) -> int:
+        size = self._sizes.get(form)
+        if size is not None:
+            if form in _BLOCKS:
+                return at + size + int.from_bytes(self._bytes[at : at + size], "little")
+            return at + size
+        if form in _COUNTED:
+            length, at = read_number(self._bytes, at)
+            return at + length
+        if form in _NUMBERS:
+            return read_number(self._bytes, at)[1]
+        if form == "string":
+            return self._bytes.index(b"\0", at) + 1
+        raise DWARFError(f"a value of form {form}")
+
+    def read(self, entry: Entry) -> dict[str, Value]:
+        """Return the values of an entry by name."""
+        found, at, data = {}, entry.start, self._bytes
+        for name, form, constant, plain in entry.shape.attributes:
+            if plain:
+                end = at + plain
+                value: Any = int.from_bytes(data[at:end], "little")
+            elif form == "implicit_const":
+                end, value = at, constant
+            else:
+                end = self._behind(at, form)
+                value = self._value(form, at, end)
+            found[name] = Value(form, value)
+            at = end
+        return found
+
+    def _value(self, form: str, at: int, end: int) -> Any:  # noqa: ANN401 - as pyelftools
+        if form in _COUNTED:
+            return self._bytes[read_number(self._bytes, at)[1] : end]
+        if form in _BLOCKS:
+            return self._bytes[at + self._sizes[form] : end]
+        if form == "string":
+            return self._bytes[at : end - 1]
+        if form == "sdata":
+            return read_signed(self._bytes, at)[0]
+        if form in _NUMBERS:
+            number = read_number(self._bytes, at)[0]
+        else:
+            number = int.from_bytes(self._bytes[at:end], "little")
+        if form in ("strp", "line_strp"):
+            own = self.tables.sections
+            return string_at(
+                own.debug_str_sec if form == "strp" else own.debug_line_str_sec, number
+            )
+        for indexed, read in (
+            ("strx", self.tables.string),
+            ("addrx", self.tables.address),
+            ("loclistx", self.tables.location_list),
+            ("rnglistx", self.tables.range_list),
+        ):
+            if form.startswith(indexed):
+                return read(number)
+        if form == "flag_present":
+            return True
+        return bool(number) if form == "flag" else number
