@@ -273,6 +273,7 @@ class _Sections:
         self.dwarf, self.types = dwarf, TypeReader()
         self._tables = tables
         self._entries: dict[int, Entries] = {}
+        self._shapes: dict[int, Any] = {}
 
     @cached_property
     def units(self) -> list[CompileUnit]:
@@ -283,7 +284,7 @@ class _Sections:
         """Return the entries of a unit."""
         known = self._entries.get(unit.cu_offset)
         if known is None:
-            known = Entries(unit, self._with_offset, self._tables)
+            known = Entries(unit, self._with_offset, self._shapes, self._tables)
             self._entries[unit.cu_offset] = known
         return known
 

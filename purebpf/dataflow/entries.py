@@ -223,6 +223,7 @@ class Entries:
     Args:
         unit: the unit, of pyelftools.
         of_other: returns the entries of the unit of the same section that has an offset.
+        shapes: abbreviations by their offsets, which units may share.
         tables: of a unit in a file of its own; others name their parts of the tables themselves.
 
     Attributes:
@@ -230,7 +231,11 @@ class Entries:
     """
 
     def __init__(
-        self, unit: CompileUnit, of_other: Callable[[int], Entries], tables: Tables | None = None
+        self,
+        unit: CompileUnit,
+        of_other: Callable[[int], Entries],
+        shapes: dict[int, dict[int, _Shape]],
+        tables: Tables | None = None,
     ) -> None:
         self.unit, self._of_other = unit, of_other
         dwarf = unit.dwarfinfo
@@ -238,8 +243,10 @@ class Entries:
         word = 4 if unit.structs.dwarf_format == 32 else 8  # noqa: PLR2004 - bits
         address = unit.structs.address_size
         self._sizes = {**_SIZES, **dict.fromkeys(_OFFSETS, word), "addr": address}
-        abbreviations = all_of(dwarf.debug_abbrev_sec)
-        self._shapes = _read_shapes(abbreviations, unit["debug_abbrev_offset"], self._sizes)
+        at = unit["debug_abbrev_offset"]
+        if at not in shapes:
+            shapes[at] = _read_shapes(all_of(dwarf.debug_abbrev_sec), at, self._sizes)
+        self._shapes = shapes[at]
         self._end = unit.cu_offset + unit.size
         self._known: dict[int, Entry] = {}
         self.top = self.at(unit.cu_die_offset)

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 _LAST = 0x80
+_MOST_BITS = 70
 _WORD = 8
 _BASE = (1 << 64) - 1
 """The start of an entry that sets the base."""
@@ -99,7 +100,12 @@ def all_of(section: Any) -> bytes:  # noqa: ANN401 - pyelftools' section, which 
 
 
 def read_number(data: bytes, at: int) -> tuple[int, int]:
-    """Return an unsigned number in LEB128, and the offset behind it."""
+    """Return an unsigned number in LEB128, and the offset behind it.
+
+    Raises:
+        DWARFError: it has more than 64 bits.
+        IndexError: it is cut.
+    """
     byte = data[at]
     if byte < _LAST:
         return byte, at + 1
@@ -111,6 +117,8 @@ def read_number(data: bytes, at: int) -> tuple[int, int]:
         if byte < _LAST:
             return number, at + 1
         shift += 7
+        if shift > _MOST_BITS:
+            raise DWARFError("a number of more than 64 bits")
 
 
 def read_signed(data: bytes, at: int) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import IO
 
@@ -21,8 +22,9 @@ _LONGEST = 1 << 20
 DWARF_FAULTS = (
     *(ELFError, ELFParseError, DWARFError, ValueError, KeyError, IndexError, AttributeError),
     *(TypeError, NotImplementedError, AssertionError, OverflowError, RecursionError),
+    struct.error,
 )
-"""pyelftools raises any of these for damaged or unsupported DWARF."""
+"""pyelftools and the readers here raise any of these for damaged or unsupported DWARF."""
 
 
 class Program:

@@ -19,6 +19,7 @@ command would take it, and the changes know the format. The targets:
 `dns`                         answers of name servers, as `tcp --dns` takes them
 `lines`                       source lines, as llvm-symbolizer answers of a process's DWARF
 `probes`                      functions by name, static probes and Go's table of an ELF file
+`dwarf`                       types of a program or of its .dwo file, as `types` asks for them
 `window` `agent_config`       a window of the agent, written as stores want it; its configuration
 `load`                        an object into this kernel, for real, if its maps are small; root
 `btf`                         an object for a kernel with types from a changed file (btf=); root
@@ -74,7 +75,7 @@ from purebpf.tools.inspect import render, render_files  # noqa: E402
 from purebpf.tools.inspect.model import describe  # noqa: E402
 from purebpf.tools.inspect.perf_data import describe_perf_data  # noqa: E402
 from purebpf.tools.inspect.sections import describe_elf  # noqa: E402
-from tests.fuzz import hostile, hostile_agent, perf_data_seeds  # noqa: E402
+from tests.fuzz import hostile, hostile_agent, hostile_dwarf, perf_data_seeds  # noqa: E402
 from tests.support.builders.btf_random import random_kernel  # noqa: E402
 from tests.support.builders.profiles import example, timed  # noqa: E402
 from tests.unit.results.test_readers import SCRIPT  # noqa: E402
@@ -400,6 +401,7 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], Iterator[bytes]],
     "python": (hostile.run_python, hostile.python_seeds, hostile.changed_seed),
     "dns": (hostile.run_dns, hostile.dns_seeds, changed_bytes),
     "probes": (hostile.run_probes, elf_seeds, changed_bytes),
+    "dwarf": (hostile_dwarf.run_dwarf, hostile_dwarf.dwarf_seeds, hostile_dwarf.changed_dwarf),
     "lines": (hostile.run_lines, hostile.line_seeds, changed_bytes),
     "window": (hostile_agent.run_window, hostile_agent.window_seeds, changed_bytes),
     "agent_config": (
