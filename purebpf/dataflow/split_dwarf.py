@@ -7,7 +7,7 @@ Both know a unit by its ID of eight bytes.
 
 from __future__ import annotations
 
-import os
+import posixpath
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
@@ -101,15 +101,19 @@ class SplitUnits:
 
     def _of_file(self, skeleton: Entries) -> Mapping[str, bytes] | None:
         attributes = skeleton.top.attributes
-        name = next(os.fsdecode(attributes[name].value) for name in _NAMES if name in attributes)
+        name = next(_text(attributes[name].value) for name in _NAMES if name in attributes)
         folder = attributes.get("DW_AT_comp_dir")
-        path = os.path.join(os.fsdecode(folder.value) if folder is not None else "", name)
-        here = os.path.dirname(self._path)
-        for place in (os.path.join(here, path), os.path.join(here, os.path.basename(name))):
+        path = posixpath.join(_text(folder.value) if folder is not None else "", name)
+        here = posixpath.dirname(self._path)
+        for place in (posixpath.join(here, path), posixpath.join(here, posixpath.basename(name))):
             stream = self._open(place)
             if stream is not None:
                 return _sections(ELFFile(stream))
         return None
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
 
 
 def _number(unit: Entries, name: str) -> int:
