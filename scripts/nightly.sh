@@ -2,7 +2,7 @@
 # What takes longer than a change can wait for, beside what .ci/run runs: make nightly PARTS="night 5.10"
 # Run it before a release; docs/testing.md has the commit, the date and the result of the last run.
 cd "$(dirname "$0")/.." || exit 1
-all="night faults 5.10 6.1 6.12 7.2 6.12-arm64 oldest engines site release"
+all="night faults fuzz 5.10 6.1 6.12 7.2 6.12-arm64 oldest engines site release"
 export PUREBPF_CONSTANTS=every
 status=0
 results=build/nightly
@@ -17,6 +17,11 @@ part() {
     faults)
         PUREBPF_KERNEL=ci PUREBPF_NIGHTLY=1 PUREBPF_FAULTS=every sh scripts/test_kernels.sh host \
             --tests tests/kernel/*/test_fault_*.py tests/kernel/*/*/test_fault_*.py
+        ;;
+    # two minutes and a half or less for each target: half an hour
+    fuzz)
+        sh scripts/test.sh --version && sh scripts/fuzz.sh 10 &&
+            for target in load btf; do .venv/bin/python tests/fuzz/mutate.py $target --seconds 60 || return; done
         ;;
     # all live tests
     5.* | 6.* | 7.*) PUREBPF_NIGHTLY=1 sh scripts/test_kernels.sh "$1" --reruns 2 ;;

@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 
@@ -15,6 +16,7 @@ import pytest
 
 from tests.support import expected, probes, traces
 from tests.support.host.faults import slow_host
+from tests.support.lanes import Lane, held_by_others
 from tests.support.usage import Usage
 
 _LIVE = ("tests/kernel/", "tests/commands/")
@@ -22,6 +24,7 @@ _PATIENCE_S = 60 if slow_host() else 10
 """Until the kernel has freed what was closed: 600 programs take it 3 s on a busy machine."""
 _LIMIT_S = float(os.environ.get("PUREBPF_TEST_LIMIT_S", "0"))
 _USAGE = pytest.StashKey[Usage]()
+_LANE = pytest.StashKey[Lane]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if place := os.environ.pop("PUREBPF_FEATURES", ""):
         config.stash[_USAGE] = Usage(Path(place))
         config.stash[_USAGE].watch()
+    if (lane := Lane.of_environment()) is not None:
+        config.stash[_LANE] = lane
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started by `sh -c "... &"`
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
@@ -41,6 +46,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Leave what this kernel has, and what the tests used of it, for tests.vm.support."""
     if (usage := config.stash.get(_USAGE, None)) is not None:
         usage.write()
+    if (lane := config.stash.get(_LANE, None)) is not None:
+        lane.close()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -82,9 +89,26 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         usage.names.update(*(marker.args for marker in item.iter_markers("needs")))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run the tests that are left to this process, where it shares them with another."""
+    lane = session.config.stash.get(_LANE, None)
+    if lane is None or session.testsfailed or session.config.option.collectonly:
+        return None
+    lane.run(session)
+    return True
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Iterator[None]:
-    """End a test that waits for what never comes: it fails with the line that it waits in."""
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Wait for the turn of a test, and end one that waits for what never comes."""
+    lane = item.config.stash.get(_LANE, None)
+    with lane.turn(item) if lane else nullcontext():
+        return (yield from _limited())
+
+
+def _limited() -> Iterator[None]:
+    """A test that takes too long fails with the line that it waits in."""
 
     def fail(_number: int, _frame: FrameType | None) -> None:
         pytest.fail(f"still running after {_LIMIT_S:g} s")
@@ -138,10 +162,7 @@ def _nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     if _open(before):
         gc.collect()
     leaked = _open(before)
-    deadline = time.monotonic() + _PATIENCE_S
-    while (found := _left(others)) and time.monotonic() < deadline:
-        time.sleep(0.02)  # the kernel frees programs and maps after an RCU grace period
-    leaked += found
+    leaked += _stays(others, request.config.stash.get(_LANE, None))
     assert not leaked, f"left behind: {leaked}"
 
 
@@ -150,8 +171,27 @@ def _open(before: dict[str, str]) -> list[str]:
     return [f"fd {fd} -> {what}" for fd, what in now.items() if before.get(fd) != what]
 
 
-def _left(before: dict[str, set[str]]) -> list[str]:
+def _stays(before: dict[str, set[str]], lane: Lane | None) -> list[str]:
+    """New things that are still there when the kernel has had its time to free them.
+
+    A test that runs beside this one makes things as well. A process of its lane holds them, or
+    they are gone when it has ended.
+    """
+    beside = lane.end() if lane else set()
+    deadline = time.monotonic() + _PATIENCE_S
+    found = _left(before)
+    while found and (time.monotonic() < deadline or (lane and beside & lane.others())):
+        time.sleep(0.1 if lane else 0.02)  # programs and maps go after an RCU grace period
+        found &= _left(before)
+    return sorted(found)
+
+
+def _left(before: dict[str, set[str]]) -> set[str]:
     if not before:
-        return []
+        return set()
     now = traces.left()
-    return [f"{kind} {name}" for kind in now for name in sorted(now[kind] - before[kind])]
+    new = {kind: now[kind] - before[kind] for kind in now}
+    if any(new.values()):
+        for kind, held in held_by_others().items():
+            new[kind] -= held
+    return {f"{kind} {name}" for kind in new for name in new[kind]}

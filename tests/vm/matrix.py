@@ -2,7 +2,8 @@
 
     python -m tests.vm.matrix host 6.1 6.12 [--reruns 1] [--tests tests/kernel tests/commands]
 
-`host` is the kernel that runs this; it comes first and alone. The others are guests, two side by
+`host` is the kernel that runs this; it comes first and alone. With --lanes 2, two processes share
+its tests (tests/support/lanes.py). The others are guests, two side by
 side, one core each: of a series, or with a kernel of your own (docs/testing.md). A guest that does
 not boot is tried once more; a second failure ends the run with its console. Exit status 1 when a
 test failed anywhere; with --reruns, when it failed every time, and those that were tried again are
@@ -16,7 +17,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support import traces
+from tests.support.lanes import beside
 from tests.vm import guest, results
 from tests.vm.kernels import SERIES, Kernel, fetch, is_own
 from tests.vm.results import Result
@@ -53,12 +57,13 @@ SMOKE_TESTS = {
 
 class Run(NamedTuple):
     """What to run: test files or folders, none for all; how often more where one fails; on which
-    CPU, as QEMU names it.
+    CPU, as QEMU names it; in how many processes on the host.
     """
 
     tests: list[str]
     reruns: int = 0
     cpu: str = ""
+    lanes: int = 1
 
     def pytest(self, out: Path, *, shows_stacks_after_s: int) -> list[str]:
         """The interpreter's arguments."""
@@ -81,36 +86,77 @@ def run_host(run: Run, out: Path) -> Result:
     (out / "report.xml").unlink(missing_ok=True)
     for place in traces.unmount_left():
         print(f"{place} was still mounted by tests that were killed: unmounted", file=sys.stderr)
-    settings = {
-        "PUREBPF_EXCLUSIVE_HOST": "1",
-        "PUREBPF_FEATURES": str(out / "features.json"),
-        "PUREBPF_TEST_LIMIT_S": "400",
-    }
-    # to a file: a pipe would not end before the last process that a test left behind
-    with (out / "output").open("w") as written:
-        tests = subprocess.Popen(
-            [sys.executable, *run.pytest(out, shows_stacks_after_s=300)],
-            env=os.environ | settings,
-            stdout=written,
-            stderr=subprocess.STDOUT,
-        )
-    with (out / "output").open(errors="replace") as shown:
-        while tests.poll() is None:  # as it comes: a run that is cut off tells how far it came
-            time.sleep(1)
-            print(shown.read(), end="", flush=True)
-            if time.monotonic() - start > HOST_TIMEOUT_S:
-                tests.send_signal(signal.SIGABRT)  # faulthandler shows where they are
-                tests.wait()
-        print(shown.read(), end="", flush=True)
-    if not (out / "report.xml").exists():
-        raise RuntimeError(
-            f"{HOST}: the tests ended without a report, after {time.monotonic() - start:.0f} s "
-            f"(they may take {HOST_TIMEOUT_S}), with status {tests.returncode}"
-        )
+    shutil.rmtree(out / "lanes", ignore_errors=True)
+    lanes = [_Lane(run, out, number) for number in range(1, run.lanes + 1)]
+    running = lanes
+    while running := [lane for lane in running if lane.runs()]:
+        time.sleep(1)
+        if time.monotonic() - start > HOST_TIMEOUT_S:
+            for lane in running:
+                lane.tests.send_signal(signal.SIGABRT)  # faulthandler shows where they are
+                lane.tests.wait()
+    seconds = time.monotonic() - start
+    for lane in lanes:
+        if not (lane.folder / "report.xml").exists():
+            raise RuntimeError(
+                f"{HOST}: the tests ended without a report, after {seconds:.0f} s "
+                f"(they may take {HOST_TIMEOUT_S}), with status {lane.tests.returncode}"
+            )
+    if run.lanes > 1:
+        results.join([lane.folder for lane in lanes], out)
     output = (out / "output").read_text(errors="replace")
     _write_failed(out, output)
-    seconds = time.monotonic() - start
-    return results.read(out, seconds, failed=tests.returncode != 0, output=output)
+    failed = any(lane.tests.returncode for lane in lanes)
+    result = results.read(out, seconds, failed=failed, output=output)
+    for test, others in beside(out / "lanes", {*result.again, *results.failing(output)}).items():
+        print(f"{test} ran beside {', '.join(others) or 'no other'}")
+    return result
+
+
+class _Lane:
+    """One of the processes that run the tests of this kernel.
+
+    Attributes:
+        folder: where it leaves its results.
+        tests: the process.
+    """
+
+    def __init__(self, run: Run, out: Path, number: int) -> None:
+        shared = out / "lanes"
+        self.folder = shared / str(number) if run.lanes > 1 else out
+        self.folder.mkdir(exist_ok=True, parents=True)
+        (self.folder / "report.xml").unlink(missing_ok=True)
+        settings = {
+            "PUREBPF_EXCLUSIVE_HOST": "1",
+            "PUREBPF_FEATURES": str(self.folder / "features.json"),
+            "PUREBPF_TEST_LIMIT_S": "400",
+        }
+        if run.lanes > 1:
+            settings |= {"PUREBPF_LANES": str(shared.resolve()), "PUREBPF_LANE": str(number)}
+        # to a file: a pipe would not end before the last process that a test left behind
+        with (self.folder / "output").open("w") as written:
+            self.tests = subprocess.Popen(
+                [sys.executable, *run.pytest(self.folder, shows_stacks_after_s=300)],
+                env=os.environ | settings,
+                stdout=written,
+                stderr=subprocess.STDOUT,
+            )
+        self._prefix = f"{number}: " if run.lanes > 1 else ""
+        self._output = (self.folder / "output").open(errors="replace")
+        self._line = ""
+
+    def runs(self) -> bool:
+        """Whether it still runs. Shows the lines that it has printed, as they come: a run that is
+        cut off tells how far it came.
+        """
+        runs = self.tests.poll() is None
+        *lines, self._line = (self._line + self._output.read()).split("\n")
+        if not runs:
+            lines.append(self._line)
+            self._output.close()
+        for line in lines:
+            print(f"{self._prefix}{line}", flush=True)
+        return runs
 
 
 def run_guest(kernel: Kernel, series: str, run: Run, out: Path) -> Result:
@@ -181,6 +227,7 @@ def main() -> int:
     parser.add_argument("kernels", nargs="*", default=["6.1", "6.12"])
     parser.add_argument("--tests", nargs="+", default=[])
     parser.add_argument("--reruns", type=int, default=0, metavar="N")
+    parser.add_argument("--lanes", type=int, default=1, metavar="N", help="processes of the host")
     parser.add_argument("--cpu", default="", help="of guests, as QEMU names it")
     parser.add_argument("--out", type=Path, default=Path("build/vm"))
     options = parser.parse_args()
@@ -188,8 +235,9 @@ def main() -> int:
     known = (HOST, *SERIES)
     if unknown := [name for name in names if name not in known and not is_own(name)]:
         parser.error(f"no such kernel: {', '.join(unknown)}; there are {', '.join(known)}")
+    run = Run(options.tests, options.reruns, options.cpu, options.lanes)
     try:
-        found, died = _run(names, Run(options.tests, options.reruns, options.cpu), options.out)
+        found, died = _run(names, run, options.out)
     except RuntimeError as error:  # no kernel to boot
         print(error, file=sys.stderr)
         return 2
@@ -213,24 +261,40 @@ def _end_of_console(folder: Path) -> str:
     return console.read_text(errors="replace")[-6000:] if console.exists() else ""
 
 
-def compile_all(tests: list[str]) -> None:
-    """Leave bytecode beside every module: a guest cannot, and would compile at each start."""
+def compile_all(tests: list[str], *, series: str) -> list[str]:
+    """Leave bytecode beside every module: a guest cannot, and would compile at each start.
+
+    Returns:
+        The files that have tests for guests of `series`, since emulation takes minutes to read all.
+    """
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    for arguments in (
-        ["-m", "compileall", "-q", "purebpf", "tests"],
-        # pytest rewrites its test files and caches that under another name
-        ["-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *tests],
-    ):
-        subprocess.run(
-            [sys.executable, *arguments], env=environment, stdout=subprocess.DEVNULL, check=False
-        )
+    environment["PUREBPF_KERNEL"] = "" if is_own(series) else series
+    python = [sys.executable, "-m"]
+    subprocess.run(
+        [*python, "compileall", "-q", "purebpf", "tests"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
+    # pytest rewrites its test files and caches that under another name
+    collected = subprocess.run(
+        [*python, "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *tests],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return re.findall(r"^(tests/\S+\.py): \d+$", collected.stdout, re.MULTILINE)
 
 
 def _run(names: list[str], run: Run, out: Path) -> tuple[dict[str, Result], list[RuntimeError]]:
     """What came of each kernel, and of those that nothing came of, why."""
     kernels = {name: fetch(name) for name in names if name != HOST}
+    in_guests = run
     if kernels:
-        compile_all(run.tests or list(DEFAULT_TESTS))
+        files = compile_all(run.tests or list(DEFAULT_TESTS), series=next(iter(kernels)))
+        if files and not any("::" in test for test in run.tests):
+            in_guests = run._replace(tests=files)
     found: dict[str, Result] = {}
     died: list[RuntimeError] = []
     if HOST in names:
@@ -240,7 +304,9 @@ def _run(names: list[str], run: Run, out: Path) -> tuple[dict[str, Result], list
             died.append(error)
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         runs = {
-            name: pool.submit(run_guest, kernel, name, run, out / name)
+            name: pool.submit(
+                run_guest, kernel, name, run if kernel.root else in_guests, out / name
+            )
             for name, kernel in kernels.items()
         }
         for name, running in runs.items():

@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["File", "Result", "failing", "missing", "read", "table"]
+__all__ = ["File", "Result", "failing", "join", "missing", "read", "table"]
 
 
 class File(NamedTuple):
@@ -89,6 +89,21 @@ def read(folder: Path, seconds: float = 0, *, failed: bool = False, output: str 
     release, features, used = asked["release"], asked["features"], frozenset(asked["used"])
     again = tuple(re.findall(r"^RERUN (\S.*)$", output, re.MULTILINE))
     return Result(release, seconds, features, used, files, failed, output, again)
+
+
+def join(parts: list[Path], folder: Path) -> None:
+    """Write the results of processes that shared the tests of one kernel as the results of one."""
+    suites = ET.Element("testsuites")
+    asked: dict[str, Any] = {}
+    used: set[str] = set()
+    for part in parts:
+        suites.extend(ET.parse(part / "report.xml").getroot())  # noqa: S314 - pytest wrote it
+        asked = json.loads((part / "features.json").read_text())
+        used |= set(asked["used"])
+    ET.ElementTree(suites).write(folder / "report.xml", encoding="utf-8", xml_declaration=True)
+    (folder / "features.json").write_text(json.dumps(asked | {"used": sorted(used)}))
+    outputs = [(part / "output").read_text(errors="replace") for part in parts]
+    (folder / "output").write_text("\n".join(outputs))
 
 
 def failing(output: str) -> list[str]:

@@ -153,6 +153,7 @@ def start_as(pid: int) -> subprocess.Popen[bytes]:
     raise AssertionError(f"{pid} is in use")
 
 
+@pytest.mark.alone  # the next process must have that number
 def test_another_process_with_the_id_of_an_ended_one_is_not_in(tgids: Map) -> None:
     """Of two wanted processes, one ends, and the kernel gives its ID to another program."""
     with ExitStack() as owned:
@@ -181,6 +182,7 @@ for _ in range(1000):
 """
 
 
+@pytest.mark.alone  # the next process must have that number
 @pytest.mark.parametrize("is_thread", [False, True])
 def test_another_task_with_the_number_of_an_ended_thread_is_not_in(
     tgids: Map, *, is_thread: bool
