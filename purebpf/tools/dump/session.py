@@ -12,10 +12,10 @@ import re
 import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from purebpf.errors import KernelError, NotSupportedError
+from purebpf.errors import KernelError
 from purebpf.measure.lock_owners import lock_owners
 from purebpf.measure.privileges import RECORD_INSTEAD, needing
 from purebpf.measure.targets import PidNamespace, check_processes
@@ -24,11 +24,7 @@ from purebpf.observe.runtimes.cpython.python_process import (
     KnownFiles,
     PythonProcess,
     PythonReading,
-    find_python,
 )
-from purebpf.observe.runtimes.hotspot.libjvm import find_library
-from purebpf.observe.runtimes.script_file import script_language
-from purebpf.observe.runtimes.v8.node_file import find_node
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.runtimes.cpython.threads import Gil, Interpreter, ThreadState
 from purebpf.runtimes.interpreted import InterpretedStack
@@ -42,13 +38,11 @@ from purebpf.tools.dump.model import (
     DumpedThread,
     ProcessDump,
 )
+from purebpf.tools.dump.runtimes import Runtimes, find_runtimes
 from purebpf.tools.dump.waits import STATES, describe_wait
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading
-    from purebpf.observe.runtimes.script_process import ScriptProcess
-    from purebpf.observe.runtimes.v8.v8_process import V8Process, V8Reading
     from purebpf.runtimes.hotspot.monitors import WantedMonitor
 
 __all__ = ["dump"]
@@ -156,21 +150,13 @@ def dump(
     asked = needing("CAP_BPF", "CAP_PERFMON", without_root=RECORD_INSTEAD)
     with asked, ExitStack() as open_now:
         files = KnownFiles()
-        python = _find_python(pid, notes, files)
-        if python is not None:
-            open_now.enter_context(python)
-        java = _find_java(pid, notes)
-        v8 = None if java is not None else _find_v8(pid, notes)
-        runtime = java or v8
-        if runtime is not None:
-            open_now.enter_context(runtime)
-        script = _find_script(pid, notes) if python is None and runtime is None else None
-        if script is not None:
-            open_now.enter_context(script)
-        library = runtime.library if runtime is not None else 0
+        runtimes = find_runtimes(pid, notes, files, open_now)
+        python, java, v8, script = runtimes
+        generating = runtimes.generating
+        library = generating.library if generating is not None else 0
         names = open_now.enter_context(FrameNames(pid, python or script, library, native=native))
         threads = open_now.enter_context(ThreadRegisters(pid, PidNamespace.own()))
-        source = _Source(python, script, runtime, names)
+        source = _Source(runtimes, names)
         copies, state = _read(pid, source, threads, notes, kernel=kernel)
         notes += _interpreters(state.numbers)
         dumped_tasks = None
@@ -178,7 +164,7 @@ def dump(
             from purebpf.tools.dump.async_tasks import dump_tasks
 
             dumped_tasks = dump_tasks(pid, python, notes)
-        goroutines = _find_goroutines(pid) if python is None and runtime is None else ()
+        goroutines = () if python is not None or generating is not None else _find_goroutines(pid)
         holders = state.holders(copies)
         owners = lock_owners(pid, copies, files)
         with names.batch():
@@ -200,70 +186,9 @@ def dump(
         java.release if java else "",
         v8.version if v8 else "",
         goroutines,
-        _version(script, "PHP"),
-        _version(script, "Ruby"),
+        runtimes.version("PHP"),
+        runtimes.version("Ruby"),
     )
-
-
-def _find_python(pid: int, notes: list[str], files: KnownFiles) -> PythonProcess | None:
-    try:
-        python = find_python(pid, files)
-    except NotSupportedError as error:
-        notes.append(f"native frames only: {error}")
-        return None
-    if python is None:
-        notes += _pythons_below(pid)
-    return python
-
-
-def _find_java(pid: int, notes: list[str]) -> JavaProcess | None:
-    if find_library(pid) is None:
-        return None
-    from purebpf.observe.runtimes.hotspot.java_process import find_java  # which few processes need
-
-    try:
-        java = find_java(pid)
-        if java is not None:
-            java.look()
-    except NotSupportedError as error:
-        notes.append(f"native frames only: {error}")
-        return None
-    return java
-
-
-def _find_v8(pid: int, notes: list[str]) -> V8Process | None:
-    if find_node(pid) is None:
-        return None
-    from purebpf.observe.runtimes.v8.v8_process import find_v8  # which few processes need
-
-    try:
-        return find_v8(pid)
-    except NotSupportedError as error:
-        notes.append(f"native frames only: {error}")
-        return None
-
-
-def _find_script(pid: int, notes: list[str]) -> ScriptProcess | None:
-    """Return the PHP or the Ruby of a process: few processes need the modules of either."""
-    try:
-        language = script_language(pid)
-        if language == "php":
-            from purebpf.observe.runtimes.php.php_process import find_php
-
-            return find_php(pid)
-        if language == "ruby":
-            from purebpf.observe.runtimes.ruby.ruby_process import find_ruby
-
-            return find_ruby(pid)
-    except NotSupportedError as error:
-        notes.append(f"native frames only: {error}")
-    return None
-
-
-def _version(script: ScriptProcess | None, language: str) -> str:
-    """Return the version of a language that a process runs; "" if it runs another one, or none."""
-    is_run = script is not None and script.language == language
-    return ".".join(map(str, script.version)) if script is not None and is_run else ""
 
 
 def _find_goroutines(pid: int) -> tuple[DumpedGoroutines, ...]:
@@ -288,25 +213,6 @@ def _with_lock(thread: DumpedThread, copy: _Copy, owner: int) -> DumpedThread:
     return thread._replace(waits_for=waits_for, held_by=monitor.owner)
 
 
-def _look(runtime: JavaProcess | V8Process | None) -> JavaReading | V8Reading | None:
-    """Return a runtime as it is now; None: it is none any more, its process may be about to end."""
-    if runtime is not None:
-        with suppress(NotSupportedError):
-            return runtime.look()
-    return None
-
-
-def _pythons_below(pid: int) -> Iterator[str]:
-    """For who asks about a launcher: PyInstaller's --onefile, sudo, uv run."""
-    for child in proc.children(pid)[:_MOST_CHILDREN]:
-        with suppress(NotSupportedError, KernelError):
-            if (python := find_python(child)) is not None:
-                python.close()
-                version = ".".join(map(str, python.version))
-                runs = f"its child {child} runs CPython {version}"
-                yield f"no Python here; {runs}: purebpf dump {child}"
-
-
 def _interpreters(numbers: Sequence[int]) -> Iterator[str]:
     """Yield a sentence that lists the interpreters of a process with several."""
     if len(numbers) > 1:
@@ -318,9 +224,7 @@ def _interpreters(numbers: Sequence[int]) -> Iterator[str]:
 class _Source(NamedTuple):
     """The runtimes of a process, and the walker of its native stacks."""
 
-    python: PythonProcess | None
-    script: ScriptProcess | None
-    runtime: JavaProcess | V8Process | None
+    runtimes: Runtimes
     names: FrameNames
 
 
@@ -366,13 +270,13 @@ def _copy(
     if memory is None:
         return _State(), False
     stack_pointer = native_machine().sp
-    python = source.python
+    python, script = source.runtimes.python, source.runtimes.script
     with memory:
         sizes = StackSizes(_ends(pid), sum(len(copy.stack) for copy in copies.values()))
         reading = python.look(_MOST_READS) if python else None
         distance = python.pointer_distance(reading) if python and reading else 0
         state = _State(reading.interpreters if reading else (), distance or 0)
-        runtime = _look(source.runtime)
+        runtime = source.runtimes.look()
         monitors = _wanted_monitors(pid) if runtime is not None and runtime.has_monitors else {}
         for tid, thread in threads.items():
             copied = copies.get(tid)
@@ -385,11 +289,9 @@ def _copy(
             frames, interpreter = None, -1
             if python and reading and thread.pthread in state.threads:
                 frames, interpreter = _join(python, reading, state.threads[thread.pthread])
-            elif source.script:
+            elif script:
                 is_first = tid == pid
-                frames = source.script.frames(
-                    thread.pthread, is_first=is_first, most_reads=_MOST_READS
-                )
+                frames = script.frames(thread.pthread, is_first=is_first, most_reads=_MOST_READS)
             in_kernel = kernel_frames(pid, tid) if kernel and thread.is_asleep else ()
             copy = _Copy(thread, stack, frames, in_kernel, interpreter)
             if runtime is not None and stack and frames is None:
@@ -399,7 +301,7 @@ def _copy(
             if copied is not None and frames is not None and not thread.is_asleep:
                 copy.is_still = copied.python == frames  # twice the same: it was read whole
             copies[tid] = copy
-        engines = [each for each in (python, source.script) if each is not None]
+        engines = [each for each in (python, script) if each is not None]
         is_stuck = memory.is_stuck or any(engine.is_stuck for engine in engines)
     return state, is_stuck
 
