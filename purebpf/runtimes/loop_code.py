@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from purebpf.tuples import NamedTuple
+from purebpf.symbols.code_range import CodeRange
 
-__all__ = ["CodeRange", "cold_part"]
+__all__ = ["cold_part"]
 
 _MOST_CODE = 1 << 20
 """Bytes of an evaluation loop: those of CPython have 30 to 200 thousand."""
 _MOST_JUMPS = 10_000
 _JCC = 0x0F
 _JCC_KINDS = range(0x80, 0x90)
-
-
-class CodeRange(NamedTuple):
-    """Addresses in the file, `start` up to `end`."""
-
-    start: int
-    end: int
 
 
 def cold_part(

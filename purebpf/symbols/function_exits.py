@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.x86_64_code import (
     INSTRUCTION_POINTER,
     CodeError,
@@ -21,7 +22,7 @@ from purebpf.symbols.x86_64_code import (
 )
 from purebpf.tuples import NamedTuple
 
-__all__ = ["ALWAYS", "CodeRange", "Exits", "FileCode", "find_exits", "least_size"]
+__all__ = ["ALWAYS", "Exits", "FileCode", "find_exits", "least_size"]
 
 ALWAYS = 16
 """The condition of a jump that has none; others are the low four bits of its opcode."""
@@ -51,13 +52,6 @@ _ADD_TO, _ADD_FROM = 0x01, 0x03
 _COMPARISONS = frozenset((0x38, 0x39, 0x3A, 0x3B, 0x84, 0x85, 0x1A3))
 _PUSHES, _POPS, _CONSTANTS = range(0x50, 0x58), range(0x58, 0x60), range(0xB0, 0xC0)
 _THUNKS = ("__x86_indirect_thunk", "__x86.indirect_thunk", "__llvm_retpoline")
-
-
-class CodeRange(NamedTuple):
-    """The addresses [start, end) of a function, or of a part of it that was moved away."""
-
-    start: int
-    end: int
 
 
 class FileCode(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from purebpf.abi.perf import PERF_EVENT_ATTR
 from purebpf.abi.perf import perf_event_sample_format as bit
-from purebpf.results.build.loaded_code import CodeRange, pack_ksymbol
+from purebpf.results.build.loaded_code import LoadedRange, pack_ksymbol
 from purebpf.wire import perf_data_features as features
 from purebpf.wire import perf_records
 from purebpf.wire.perf_data import Feature, RecordedEvent
@@ -64,7 +64,7 @@ _RECORDS = (
         HOST_KERNEL, 0, 1 << 63, 1 << 20, 0, "[kernel.kallsyms]_text", 0, 0, 0, bytes(20), 5, 2
     ),
     perf_records.Mmap(HOST_KERNEL, 0, (1 << 64) - (1 << 30), 1 << 20, 0, "[xfs]", False),
-    pack_ksymbol(CodeRange((1 << 64) - (1 << 20), (1 << 64) - 16, "bpf_prog_f", "[bpf]")),
+    pack_ksymbol(LoadedRange((1 << 64) - (1 << 20), (1 << 64) - 16, "bpf_prog_f", "[bpf]")),
     perf_records.Comm(7, 7, "sh", True),
     perf_records.Mmap2(7, 7, 0x1000, 0x2000, 0, "/bin/sh", 8, 1, 99, b"", 5, 2),
     perf_records.Mmap2(7, 7, 0x9000, 0x2000, 0, "/lib/x", 0, 0, 0, bytes(20), 5, 2),

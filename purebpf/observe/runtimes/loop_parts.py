@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from purebpf.runtimes.loop_code import CodeRange, cold_part
+from purebpf.runtimes.loop_code import cold_part
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.unwind.machine import X86_64
 

@@ -14,7 +14,7 @@ from purebpf.runtimes.memory import MOST_READS
 
 if TYPE_CHECKING:
     from purebpf.runtimes.cpython.lines import LineTable
-    from purebpf.runtimes.loop_code import CodeRange
+    from purebpf.symbols.code_range import CodeRange
     from purebpf.syscall.process_memory import ProcessMemory
 
 __all__ = ["ScriptProcess"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.elf_image import EM_X86_64, PF_X, PT_LOAD, ElfImage, Segment
 from purebpf.symbols.elf_names import Extent, function_extents
-from purebpf.symbols.function_exits import CodeRange, Exits, find_exits
+from purebpf.symbols.function_exits import Exits, find_exits
 from purebpf.symbols.x86_64_code import CodeError
 from purebpf.unwind.cfi_file import CfiFile
 

@@ -17,7 +17,7 @@ from purebpf.wire.perf_data import KERNEL
 from purebpf.wire.perf_encode import MISC_KERNEL
 from purebpf.wire.perf_records import Mmap, Mmap2, Other
 
-__all__ = ["BPF", "CodeRange", "LoadedCode", "module_name", "pack_ksymbol", "read_ksymbol"]
+__all__ = ["BPF", "LoadedRange", "LoadedCode", "module_name", "pack_ksymbol", "read_ksymbol"]
 
 BPF = "[bpf]"
 """The module of BPF programs."""
@@ -30,7 +30,7 @@ _ALIGN = 8
 _GUEST = "[guest"
 
 
-class CodeRange(NamedTuple):
+class LoadedRange(NamedTuple):
     """Addresses of code that was loaded while the kernel ran; `name` "": several had them."""
 
     start: int
@@ -48,8 +48,8 @@ class LoadedCode:
 
     def __init__(self) -> None:
         self.modules: dict[str, Mmap | Mmap2] = {}
-        self._programs: dict[tuple[int, int, str], CodeRange] = {}
-        self._ranges: tuple[Segments, list[CodeRange]] | None = None
+        self._programs: dict[tuple[int, int, str], LoadedRange] = {}
+        self._ranges: tuple[Segments, list[LoadedRange]] | None = None
 
     def add_mapping(self, mapping: Mmap | Mmap2) -> None:
         """Note a mapping of the kernel that is not the kernel's own code."""
@@ -64,7 +64,7 @@ class LoadedCode:
             self._programs[code.start, code.end, code.name] = code
             self._ranges = None
 
-    def find(self, address: int) -> CodeRange | None:
+    def find(self, address: int) -> LoadedRange | None:
         """The module or program of an address; the one that begins last, where several have it."""
         if self._ranges is None:
             ranges = sorted(_settle([*self._programs.values(), *self._modules()]))
@@ -74,15 +74,15 @@ class LoadedCode:
         owner = segments.owner(address)
         return None if owner < 0 else ranges[owner]
 
-    def _modules(self) -> Iterator[CodeRange]:
+    def _modules(self) -> Iterator[LoadedRange]:
         for name, mapping in self.modules.items():
             end = min(mapping.addr + mapping.length, (1 << 64) - 1)
-            yield CodeRange(mapping.addr, end, name, name)
+            yield LoadedRange(mapping.addr, end, name, name)
 
 
-def _settle(ranges: Iterable[CodeRange]) -> list[CodeRange]:
+def _settle(ranges: Iterable[LoadedRange]) -> list[LoadedRange]:
     """One range for each start; without a name if code of several names began there."""
-    settled: dict[int, CodeRange] = {}
+    settled: dict[int, LoadedRange] = {}
     for code in ranges:
         known = settled.setdefault(code.start, code)
         if known.name != code.name:
@@ -90,7 +90,7 @@ def _settle(ranges: Iterable[CodeRange]) -> list[CodeRange]:
     return list(settled.values())
 
 
-def read_ksymbol(body: bytes) -> CodeRange | None:
+def read_ksymbol(body: bytes) -> LoadedRange | None:
     """The code that a KSYMBOL record announces; None for the end of some.
 
     Raises:
@@ -103,10 +103,10 @@ def read_ksymbol(body: bytes) -> CodeRange | None:
         return None
     name = body[_KSYMBOL.size :].partition(b"\0")[0].decode("utf-8", "surrogateescape")
     module = BPF if type_ == _TYPE_BPF or name.startswith("bpf_") else "kernel"
-    return CodeRange(start, min(start + length, (1 << 64) - 1), name, module)
+    return LoadedRange(start, min(start + length, (1 << 64) - 1), name, module)
 
 
-def pack_ksymbol(code: CodeRange) -> Other:
+def pack_ksymbol(code: LoadedRange) -> Other:
     """The record that announces a BPF program."""
     name = code.name.encode("utf-8", "surrogateescape") + b"\0"
     body = _KSYMBOL.pack(code.start, code.end - code.start, _TYPE_BPF, 0)

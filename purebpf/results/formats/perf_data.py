@@ -22,7 +22,7 @@ from purebpf.abi.perf import PERF_EVENT_ATTR, perf_sw_ids, perf_type_id
 from purebpf.abi.perf import perf_callchain_context as context
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.errors import FormatError, NotSupportedError
-from purebpf.results.build.loaded_code import BPF, CodeRange, pack_ksymbol
+from purebpf.results.build.loaded_code import BPF, LoadedRange, pack_ksymbol
 from purebpf.results.model.profile import Profile, Row, Stack
 from purebpf.results.model.stack_end import CUT, StackEnd, cut_mapping
 from purebpf.symbols.frame import Frame, Unknown
@@ -261,7 +261,7 @@ def _programs(entries: Iterable[Frame | Unknown]) -> Iterator[Other]:
             key = entry.address - entry.offset, _clean(entry.name)[:_LONGEST_SYMBOL]
             sizes[key] = max(sizes.get(key, 0), entry.offset + 1)
     for (start, name), size in sorted(sizes.items()):
-        yield pack_ksymbol(CodeRange(start, start + size, name, BPF))
+        yield pack_ksymbol(LoadedRange(start, start + size, name, BPF))
 
 
 def _pages(low: int, high: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from purebpf.runtimes.file_symbols import find_symbols
-from purebpf.runtimes.loop_code import CodeRange
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.tuples import NamedTuple
 

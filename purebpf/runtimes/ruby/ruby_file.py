@@ -11,7 +11,7 @@ import re
 
 from purebpf.late_pattern import compile_later
 from purebpf.runtimes.file_symbols import find_symbols, name_places
-from purebpf.runtimes.loop_code import CodeRange
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.elf_frames import read_address

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purebpf.symbols.function_exits import ALWAYS, CodeRange, Exits, find_exits, least_size
+from purebpf.symbols.code_range import CodeRange
+from purebpf.symbols.function_exits import ALWAYS, Exits, find_exits, least_size
 from purebpf.symbols.x86_64_code import CodeError
 
 F, G, STUB = 0x1000, 0x2000, 0x3000

@@ -25,8 +25,8 @@ from purebpf.observe.runtimes.script_file import script_language
 from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.runtimes.cpython.layout import NONE
 from purebpf.runtimes.cpython.thread_slot import ThreadSlot, find_slot
-from purebpf.runtimes.loop_code import CodeRange
 from purebpf.symbols.budget import Budget, OverBudgetError
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall import bpf, proc
 from purebpf.syscall.process_memory import STUCK

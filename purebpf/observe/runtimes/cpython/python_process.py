@@ -29,8 +29,8 @@ from purebpf.runtimes.cpython.threads import (
     read_interpreters,
 )
 from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
-from purebpf.runtimes.loop_code import CodeRange
 from purebpf.runtimes.memory import MOST_READS, CachedMemory, Memory, UnreadableError
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.elf_image import PT_LOAD, ElfImage, Segment
 from purebpf.symbols.proc_maps import MappedFile, Mapping, parse_maps
 from purebpf.symbols.runtimes import is_interpreter, runtime_of

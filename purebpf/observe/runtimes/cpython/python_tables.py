@@ -20,9 +20,9 @@ from purebpf.results.model.loss import Cause, Loss
 from purebpf.results.model.stack_end import is_root, merge_mark
 from purebpf.runtimes.cpython.threads import Gil
 from purebpf.runtimes.interpreted import InterpretedFrame
-from purebpf.runtimes.loop_code import CodeRange
 from purebpf.runtimes.merge import Fit, Home, Merged, merge
 from purebpf.symbols.budget import PROCESS, RUN, USER, Allowance, Budget, OverBudgetError
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.frame import Address, Frame, Reason, Unknown
 from purebpf.symbols.python_words import (
     DEEP_PYTHON_FRAMES,

@@ -17,11 +17,11 @@ from purebpf.observe.runtimes.script_file import find_script_file
 from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.observe.symbols.elf_files import Identity, open_mapped
 from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
-from purebpf.runtimes.loop_code import CodeRange
 from purebpf.runtimes.memory import MOST_READS, CachedMemory, Memory
 from purebpf.runtimes.php.frames import PhpFunctions, PhpState, read_php_frames
 from purebpf.runtimes.php.layout import LAYOUTS, PhpLayout, version_of
 from purebpf.runtimes.php.php_file import PhpFile, read_php_file
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.elf_image import ElfImage, Segment
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from purebpf.observe.runtimes.loop_parts import whole_loop
-from purebpf.runtimes.loop_code import CodeRange
 from purebpf.runtimes.ruby.ruby_file import calling_functions
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.elf_image import ElfImage
 
 __all__ = ["find_loop"]

@@ -18,12 +18,12 @@ from purebpf.observe.runtimes.script_file import find_script_file
 from purebpf.observe.runtimes.script_process import ScriptProcess
 from purebpf.observe.symbols.elf_files import Identity, open_mapped
 from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
-from purebpf.runtimes.loop_code import CodeRange
 from purebpf.runtimes.memory import MOST_READS, CachedMemory, Memory, UnreadableError
 from purebpf.runtimes.ruby.contexts import ContextSlot, find_slot, main_context, read_context
 from purebpf.runtimes.ruby.frames import RubyFunctions, first_instruction, read_ruby_frames
 from purebpf.runtimes.ruby.layout import LAYOUTS, RubyLayout
 from purebpf.runtimes.ruby.ruby_file import MainThread, RubyFile, read_ruby_file
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.elf_image import ElfImage, Segment
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory

@@ -12,7 +12,7 @@ import pytest
 from purebpf.observe.saved import perf_data_loader, recorded_kernel
 from purebpf.observe.saved.recorded_kernel import Origin, RecordedKernel
 from purebpf.results import Labels, Profile
-from purebpf.results.build.loaded_code import CodeRange, LoadedCode, pack_ksymbol
+from purebpf.results.build.loaded_code import LoadedCode, LoadedRange, pack_ksymbol
 from purebpf.results.formats import perf_data
 from purebpf.symbols.frame import Address, FileOffset, Frame, Reason, Unknown
 from purebpf.wire.perf_data import KERNEL
@@ -71,7 +71,9 @@ def loaded(*, program: bool = True) -> LoadedCode:
         Mmap(HOST_KERNEL, 0, MODULE, 0x2000, 0, "/lib/modules/6.1/kernel/xfs.ko.xz", False)
     )
     if program:
-        code.add_symbol(pack_ksymbol(CodeRange(PROGRAM, PROGRAM + 0x80, "bpf_prog_mine", "[bpf]")))
+        code.add_symbol(
+            pack_ksymbol(LoadedRange(PROGRAM, PROGRAM + 0x80, "bpf_prog_mine", "[bpf]"))
+        )
     return code
 
 
@@ -137,7 +139,7 @@ def test_a_program_of_another_boot_is_not_named_by_the_one_that_is_there_now() -
 
 def test_an_address_that_two_programs_had_has_no_name() -> None:
     code = loaded()
-    code.add_symbol(pack_ksymbol(CodeRange(PROGRAM, PROGRAM + 0x40, "bpf_prog_second", "[bpf]")))
+    code.add_symbol(pack_ksymbol(LoadedRange(PROGRAM, PROGRAM + 0x40, "bpf_prog_second", "[bpf]")))
     reader = RecordedKernel(RunningKernel(), origin(), mapping(), code)  # type: ignore[arg-type]
     (entry,) = reader.stack([PROGRAM + 0x10])
     assert isinstance(entry, Unknown)
@@ -195,6 +197,6 @@ def test_a_perf_map_here_does_not_name_code_of_another_machine(tmp_path: Path) -
 
 
 def test_a_short_ksymbol_record_is_refused() -> None:
-    record = pack_ksymbol(CodeRange(1, 2, "x", "[bpf]"))
+    record = pack_ksymbol(LoadedRange(1, 2, "x", "[bpf]"))
     with pytest.raises(Exception, match="ksymbol"):
         LoadedCode().add_symbol(record._replace(body=struct.pack("=Q", 1)))

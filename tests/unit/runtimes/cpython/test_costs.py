@@ -15,8 +15,9 @@ from purebpf.runtimes.cpython.lines import LineTable
 from purebpf.runtimes.cpython.runtime_file import read_runtime_file
 from purebpf.runtimes.cpython.task_layouts import TASK_LAYOUTS
 from purebpf.runtimes.cpython.threads import read_interpreters
-from purebpf.runtimes.loop_code import CodeRange, cold_part
+from purebpf.runtimes.loop_code import cold_part
 from purebpf.runtimes.memory import CachedMemory
+from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.elf_image import ElfImage
 from tests.support.builders.hollow_file import HollowFile, Part
 

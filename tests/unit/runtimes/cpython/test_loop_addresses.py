@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from purebpf.observe.runtimes.cpython.python_tables import _in_loop
-from purebpf.runtimes.loop_code import CodeRange
+from purebpf.symbols.code_range import CodeRange
 
 HOT, COLD = CodeRange(0x100, 0x200), CodeRange(0x1000, 0x1010)
 
