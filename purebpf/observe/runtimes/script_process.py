@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Self
 from purebpf.closable import Closing
 from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
 from purebpf.runtimes.memory import MOST_READS
+from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
 
 if TYPE_CHECKING:
     from purebpf.runtimes.cpython.lines import LineTable
     from purebpf.symbols.code_range import CodeRange
-    from purebpf.syscall.process_memory import ProcessMemory
 
 __all__ = ["ScriptProcess"]
 
@@ -55,7 +55,12 @@ class ScriptProcess(Closing):
         Raises:
             KernelError: EACCES or EPERM, the process is another user's.
         """
-        raise NotImplementedError
+        memory = open_process_memory(pid)
+        if memory is None:
+            return None
+        child = object.__new__(type(self))
+        vars(child).update(vars(self), _memory=memory)  # every address is the same in it
+        return child
 
     def pack(self, identity: int, generation: int) -> bytes:
         """Return the struct python_process of bpf_src/include/python_layout.h.

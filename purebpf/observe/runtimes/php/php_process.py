@@ -56,24 +56,12 @@ class PhpProcess(ScriptProcess):
         self, memory: ProcessMemory, mapped: Mapping, file: PhpFile, layout: PhpLayout, bias: int
     ) -> None:
         self._memory = memory
-        self._mapped, self._file, self._bias = mapped, file, bias
         self.version = layout.version // 100, layout.version % 100
         self.layout = layout
         generators = file.generators + bias if file.generators else 0
         self.state = PhpState(file.executor + bias, generators)
         self.loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in file.loop)
         self.path = mapped.file.path
-
-    def in_child(self, pid: int) -> PhpProcess | None:
-        """Return the same engine in a process that this one forked; None: it has ended.
-
-        Raises:
-            KernelError: EACCES or EPERM, the process is another user's.
-        """
-        memory = open_process_memory(pid)
-        if memory is None:
-            return None
-        return PhpProcess(memory, self._mapped, self._file, self.layout, self._bias)
 
     def pack(self, identity: int, generation: int) -> bytes:
         """Return the struct python_process of bpf_src/include/python_layout.h.

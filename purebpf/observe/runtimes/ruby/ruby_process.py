@@ -61,24 +61,12 @@ class RubyProcess(ScriptProcess):
         self, memory: ProcessMemory, mapped: Mapping, file: RubyFile, slot: ContextSlot, bias: int
     ) -> None:
         self._memory = memory
-        self._mapped, self._file, self._bias = mapped, file, bias
         self.version = file.version
         self.layout: RubyLayout = LAYOUTS[file.version]
         self.slot = slot
         self.symbols = file.symbols + bias if file.symbols else 0
         self.loop = tuple(CodeRange(part.start + bias, part.end + bias) for part in file.loop)
         self.path = mapped.file.path
-
-    def in_child(self, pid: int) -> RubyProcess | None:
-        """Return the same interpreter in a process that this one forked; None: it has ended.
-
-        Raises:
-            KernelError: EACCES or EPERM, the process is another user's.
-        """
-        memory = open_process_memory(pid)
-        if memory is None:
-            return None
-        return RubyProcess(memory, self._mapped, self._file, self.slot, self._bias)
 
     def pack(self, identity: int, generation: int) -> bytes:
         """Return the struct python_process of bpf_src/include/python_layout.h.
