@@ -1,8 +1,8 @@
 """Two runs of the live tests beside each other on one machine, which share the test files.
 
-Each process of pytest collects all tests. The first goes through the files from the beginning, the
-second from the end, and a file is run by the one that comes to it first. A test marked `alone` runs
-while the other process waits between two tests.
+Each process of pytest collects all tests, the second one the folders in another order, and the one
+that comes to a file first runs it. A test marked `alone` runs while the other process waits between
+two tests.
 
 tests.vm.matrix starts the processes: PUREBPF_LANE is the number of each, and all that a process
 starts inherits it; PUREBPF_LANES is the folder that both write to.
@@ -67,12 +67,7 @@ class Lane:
             item = following
 
     def _ours(self, items: list[pytest.Item]) -> Iterator[pytest.Item]:
-        files = [list(group) for _, group in itertools.groupby(items, lambda item: item.path)]
-        if self._number % 2 == 0:
-            files.reverse()
-        for group in files:
-            if self._takes(group[0].nodeid.partition("::")[0]):
-                yield from group
+        return (item for item in items if self._takes(item.nodeid.partition("::")[0]))
 
     def _takes(self, file: str) -> bool:
         if file not in self._files:

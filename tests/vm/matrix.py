@@ -65,13 +65,14 @@ class Run(NamedTuple):
     cpu: str = ""
     lanes: int = 1
 
-    def pytest(self, out: Path, *, shows_stacks_after_s: int) -> list[str]:
-        """The interpreter's arguments."""
+    def pytest(self, out: Path, *, shows_stacks_after_s: int, lane: int = 0) -> list[str]:
+        """The interpreter's arguments. Each lane begins with another of the folders."""
         options = ["-q", "-p", "no:cacheprovider", "--durations=50"]
         options += ["-o", f"faulthandler_timeout={shows_stacks_after_s}"]
         if self.reruns:
             options += ["--reruns", str(self.reruns), "-rfER"]
         tests = self.tests or list(DEFAULT_TESTS)
+        tests = tests[lane % len(tests) :] + tests[: lane % len(tests)]
         return ["-m", "pytest", *options, f"--junitxml={out}/report.xml", *tests]
 
 
@@ -136,7 +137,10 @@ class _Lane:
         # to a file: a pipe would not end before the last process that a test left behind
         with (self.folder / "output").open("w") as written:
             self.tests = subprocess.Popen(
-                [sys.executable, *run.pytest(self.folder, shows_stacks_after_s=300)],
+                [
+                    sys.executable,
+                    *run.pytest(self.folder, shows_stacks_after_s=300, lane=number - 1),
+                ],
                 env=os.environ | settings,
                 stdout=written,
                 stderr=subprocess.STDOUT,
