@@ -26,6 +26,8 @@ sys.dont_write_bytecode = False
 _LIVE = ("tests/kernel/", "tests/commands/")
 _PATIENCE_S = 60 if slow_host() else 10
 """Until the kernel has freed what was closed: 600 programs take it 3 s on a busy machine."""
+_SOON = 2
+"""Looks at what is left, before it is asked who holds it, which takes longer."""
 _LIMIT_S = float(os.environ.get("PUREBPF_TEST_LIMIT_S", "0"))
 _USAGE = pytest.StashKey[Usage]()
 _LANE = pytest.StashKey[Lane]()
@@ -184,9 +186,13 @@ def _stays(before: dict[str, set[str]], lane: Lane | None) -> list[str]:
     beside = lane.end() if lane else set()
     deadline = time.monotonic() + _PATIENCE_S
     found = _left(before)
+    looks = 0
     while found and (time.monotonic() < deadline or (lane and beside & lane.others())):
-        time.sleep(0.1 if lane else 0.02)  # programs and maps go after an RCU grace period
-        found &= _left(before)
+        time.sleep(0.02 if looks < _SOON else 0.1)
+        found &= _left(before)  # programs and maps go after an RCU grace period
+        looks += 1
+        if looks > _SOON:
+            found -= {f"{kind} {name}" for kind, held in held_by_others().items() for name in held}
     return sorted(found)
 
 
@@ -194,8 +200,4 @@ def _left(before: dict[str, set[str]]) -> set[str]:
     if not before:
         return set()
     now = traces.left()
-    new = {kind: now[kind] - before[kind] for kind in now}
-    if any(new.values()):
-        for kind, held in held_by_others().items():
-            new[kind] -= held
-    return {f"{kind} {name}" for kind in new for name in new[kind]}
+    return {f"{kind} {name}" for kind in now for name in now[kind] - before[kind]}

@@ -144,9 +144,10 @@ def beside(folder: Path, tests: Iterable[str]) -> dict[str, list[str]]:
 
 
 def held_by_others() -> dict[str, set[str]]:
-    """The programs, maps and links that processes of other lanes hold, by kind.
+    """The programs, maps and links that processes hold which no test of this lane has started.
 
-    A process belongs to the lane that its environment or that of an ancestor names.
+    A process belongs to the lane that its environment or that of an ancestor names. One without,
+    in the session of this process, belongs to this lane: it may be a test's that has left it.
     """
     found: dict[str, set[str]] = {"program": set(), "map": set(), "link": set()}
     own = os.environ.get(_SETTING)
@@ -154,10 +155,26 @@ def held_by_others() -> dict[str, set[str]]:
         return found
     lanes: dict[int, str] = {}
     for entry in os.listdir("/proc"):
-        if entry.isdecimal() and _lane_of(int(entry), lanes) not in ("", own):
+        if entry.isdecimal():
             with suppress(OSError):
-                _add_held(Path("/proc", entry), found)
+                _add_held(int(entry), own, lanes, found)
     return found
+
+
+def _add_held(pid: int, own: str, lanes: dict[int, str], found: dict[str, set[str]]) -> None:
+    """Add what a process holds, if it belongs to others."""
+    held = [
+        name
+        for name in os.listdir(f"/proc/{pid}/fd")
+        if os.readlink(f"/proc/{pid}/fd/{name}").startswith("anon_inode:bpf")
+    ]
+    if not held or (_lane_of(pid, lanes) or own * (os.getsid(pid) == os.getsid(0))) == own:
+        return
+    for name in held:
+        for line in Path(f"/proc/{pid}/fdinfo/{name}").read_text().splitlines():
+            field, _, value = line.partition("\t")
+            if field in _FIELDS:
+                found[_FIELDS[field]].add(value.strip())
 
 
 def _lane_of(pid: int, known: dict[int, str]) -> str:
@@ -178,14 +195,3 @@ def _lane_of(pid: int, known: dict[int, str]) -> str:
 
 
 _FIELDS = {"prog_id:": "program", "map_id:": "map", "link_id:": "link"}
-
-
-def _add_held(process: Path, found: dict[str, set[str]]) -> None:
-    for name in os.listdir(process / "fd"):
-        with suppress(OSError):
-            if not os.readlink(process / "fd" / name).startswith("anon_inode:bpf"):
-                continue
-            for line in (process / "fdinfo" / name).read_text().splitlines():
-                field, _, value = line.partition("\t")
-                if field in _FIELDS:
-                    found[_FIELDS[field]].add(value.strip())

@@ -131,9 +131,10 @@ class _Lane:
             "PUREBPF_EXCLUSIVE_HOST": "1",
             "PUREBPF_FEATURES": str(self.folder / "features.json"),
             "PUREBPF_TEST_LIMIT_S": "400",
+            "PUREBPF_LANE": str(number),
         }
         if run.lanes > 1:
-            settings |= {"PUREBPF_LANES": str(shared.resolve()), "PUREBPF_LANE": str(number)}
+            settings |= {"PUREBPF_LANES": str(shared.resolve())}
         # to a file: a pipe would not end before the last process that a test left behind
         with (self.folder / "output").open("w") as written:
             self.tests = subprocess.Popen(
