@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.nightly import by_day
 from tests.support.programs import phps
 
 pytestmark = [
@@ -88,7 +89,11 @@ def check(stacks: Counter[tuple[str, ...]], *wanted: str) -> None:
     assert set(wanted) <= {each for functions in stacks for each in functions}
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=["plain", "cached", "function", "tracing"])
+@pytest.mark.parametrize(
+    "options",
+    by_day(OPTIONS, [OPTIONS[0], OPTIONS[3]]),
+    ids=["plain", "cached", "function", "tracing"],
+)
 def test_stacks_are_possible(options: tuple[str, ...]) -> None:
     with running(*options) as pid:
         stacks = measure("profile", pid, "-F", "199", "5")

@@ -15,6 +15,7 @@ from purebpf.observe.instruments import sched_compat
 from purebpf.tools.trace import loading
 from purebpf.tools.trace.calls import CALLS
 from purebpf.tools.trace.kinds import PATH_ROOM
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf")
 
@@ -32,7 +33,7 @@ def tracer(*, task_storage: bool) -> Iterator[Object]:
         yield loaded
 
 
-@pytest.mark.parametrize("string_size", [1, 32, 1024])
+@pytest.mark.parametrize("string_size", by_day([1, 32, 1024], [32, 1024]))
 def test_every_signature_loads(string_size: int) -> None:
     with (
         tracer(task_storage=True) as kernel_half,

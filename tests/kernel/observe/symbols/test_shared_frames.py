@@ -65,7 +65,7 @@ def test_places_of_a_kernel_function_share_a_frame_without_addresses() -> None:
     assert {shared.address for _, shared in pairs if isinstance(shared, Frame)} == {0}
 
 
-_PLACES = 1500 if os.environ.get("PUREBPF_NIGHTLY") else 300
+_PLACES = 1500 if os.environ.get("PUREBPF_NIGHTLY") else 150
 
 
 @pytest.mark.parametrize("back", [0, 1])

@@ -37,7 +37,7 @@ def _reads_pc(truth: list[int]) -> bool:
         pytest.param("gcc", "-O3 -static", False, marks=pytest.mark.needs("gcc", "x86_64")),
         pytest.param("clang-19", "-O2", False, marks=pytest.mark.needs("clang", "x86_64")),
         pytest.param("gcc", "-m32 -O2 -Wl,-z,lazy", True, marks=_32_BITS),
-        pytest.param("gcc", "-m32 -O3 -static", True, marks=[*_32_BITS, pytest.mark.slow]),
+        pytest.param("gcc", "-m32 -O3 -static", True, marks=[*_32_BITS, pytest.mark.nightly]),
     ],
     ids=["gcc-lazy", "gcc-static", "clang", "gcc-32-bits-lazy", "gcc-32-bits-static"],
 )

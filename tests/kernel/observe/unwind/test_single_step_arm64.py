@@ -16,6 +16,7 @@ from purebpf.unwind.elf_frames import text_of
 from purebpf.unwind.machine import AARCH64
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import Unwinder
+from tests.support.nightly import by_day
 from tests.support.programs.arm_stepper import ArmStepper
 from tests.support.programs.single_step import STEPPED
 
@@ -36,7 +37,10 @@ def _symbol(program: Path, name: str) -> int:
 @pytest.mark.needs("aarch64-linux-gnu-gcc", "qemu-aarch64", "nm")
 @pytest.mark.parametrize(
     "flags",
-    [("-O2",), ("-O2", "-mbranch-protection=standard"), ("-O3", "-fno-omit-frame-pointer")],
+    by_day(
+        [("-O2",), ("-O2", "-mbranch-protection=standard"), ("-O3", "-fno-omit-frame-pointer")],
+        [("-O2",), ("-O2", "-mbranch-protection=standard")],
+    ),
     ids=["plain", "signed", "frame-pointers"],
 )
 def test_every_instruction_of_arm64(tmp_path: Path, flags: tuple[str, ...]) -> None:
