@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 
-from purebpf.abi.perf import PERF_EVENT_ATTR
+from purebpf.abi.perf import PERF_EVENT_ATTR, perf_hw_id, perf_sw_ids, perf_type_id
 from purebpf.abi.perf import perf_event_sample_format as bit
 from purebpf.abi.perf import perf_event_type as kind
 from purebpf.errors import FormatError, NotSupportedError
@@ -48,6 +48,18 @@ _WHY_NOT: dict[int, str] = {
         "its records are compressed (perf record -z); unpack them with: perf inject -i IN -o OUT",
     ),
 }
+_NAMED_KINDS: dict[int, type[perf_hw_id | perf_sw_ids]] = {
+    perf_type_id.PERF_TYPE_HARDWARE: perf_hw_id,
+    perf_type_id.PERF_TYPE_SOFTWARE: perf_sw_ids,
+}
+_PERF_NAMES = {
+    "cpu-cycles": "cycles",
+    "branch-instructions": "branches",
+    "ref-cpu-cycles": "ref-cycles",
+    "page-faults-min": "minor-faults",
+    "page-faults-maj": "major-faults",
+}
+"""The names of perf(1) that are not the kernel's."""
 _BY_TIME = itemgetter(0)
 
 ReadAt = Callable[[int, int], bytes]
@@ -288,7 +300,7 @@ class PerfData:
         """The events with the names that EVENT_DESC gives them, in the same order."""
         description = self.feature(Feature.EVENT_DESC)
         names = [event.name for event in unpack_events(description)] if description else []
-        names += [event.name or _type_and_config(event.attr) for event in events[len(names) :]]
+        names += [event.name or _name_of_kind(event.attr) for event in events[len(names) :]]
         return tuple(event._replace(name=name) for event, name in zip(events, names, strict=False))
 
     def _exactly(self, section: Section, what: str) -> bytes:
@@ -334,6 +346,12 @@ def _id_places(events: tuple[RecordedEvent, ...]) -> tuple[int, int]:
     return 8 * (sample_type & before).bit_count(), 8 + 8 * (sample_type & behind).bit_count()
 
 
-def _type_and_config(attr: bytes) -> str:
+def _name_of_kind(attr: bytes) -> str:
+    """The name of an event that has none in the file: perf(1)'s name, else its type and config."""
     fields = PERF_EVENT_ATTR.unpack(attr)
-    return f"event {int(fields['type'])}:{int(fields['config']):#x}"
+    number, config = int(fields["type"]), int(fields["config"])
+    for member in _NAMED_KINDS.get(number, ()):
+        if member.value == config and not member.name.endswith("_MAX"):
+            name = member.name.split("_", 3)[3].lower().replace("_", "-")
+            return _PERF_NAMES.get(name, name)
+    return f"event {number}:{config:#x}"

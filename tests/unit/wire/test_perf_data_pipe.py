@@ -91,9 +91,25 @@ def test_events_features_and_records_are_those_of_a_file() -> None:
     assert file.feature(Feature.CMDLINE) is None
 
 
-def test_an_event_without_a_name_is_shown_by_its_numbers() -> None:
-    (event,) = opened(PARTS[0] + attr(3, 5) + sample(1, 5)).events
-    assert event.name == "event 1:0x3"
+@pytest.mark.parametrize(
+    ("kind", "config", "name"),
+    [
+        (0, 0, "cycles"),
+        (0, 4, "branches"),
+        (0, 10, "event 0:0xa"),  # PERF_COUNT_HW_MAX
+        (1, 0, "cpu-clock"),
+        (1, 3, "context-switches"),
+        (1, 5, "minor-faults"),
+        (4, 0x1C2, "event 4:0x1c2"),
+    ],
+)
+def test_an_event_without_a_name_has_the_one_of_perf_or_its_numbers(
+    kind: int, config: int, name: str
+) -> None:
+    described = bytearray(attr(config, 5))
+    struct.pack_into("=I", described, HEADER.size, kind)
+    (event,) = opened(PARTS[0] + bytes(described) + sample(1, 5)).events
+    assert event.name == name
 
 
 @pytest.mark.parametrize(
