@@ -33,8 +33,9 @@ def open_place(path: str, *, follow: bool = True) -> int:
             waiting for its mapped file.
     """
     root = match[0] if (match := _ROOT.match(path)) else ""
-    # other links of /proc lead to what is open or mapped, without a look at its path
-    if (root or not path.startswith("/proc/")) and may_meet_one(path):
+    # Other links of /proc lead to what is open or mapped, without a look at its path. The kernel
+    # would follow an absolute link below another root directory from ours.
+    if root or (not path.startswith("/proc/") and may_meet_one(path)):
         return _open_by_steps(root, path, follow)
     flags = _PLACE if follow else _PLACE | os.O_NOFOLLOW
     return _checked(_open_mapped(path, flags), path)

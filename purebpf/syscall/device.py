@@ -1,4 +1,4 @@
-"""The device of a file, without a question to the file system (statx(2))."""
+"""The device and the file system of a file (statx(2), statfs(2))."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from functools import cache
 
-__all__ = ["device_of"]
+__all__ = ["device_of", "file_system_of"]
 
 _EMPTY_PATH, _DONT_SYNC = 0x1000, 0x4000
 _SIZE = 256
@@ -33,6 +33,14 @@ def device_of(fd: int) -> tuple[int, int] | None:
         raise OSError(ctypes.get_errno(), "statx(2)")
     major, minor = _DEVICE.unpack_from(data, _DEVICE_AT)
     return major, minor
+
+
+def file_system_of(fd: int) -> int:
+    """The number of a file system's type, see include/uapi/linux/magic.h; 0 if it is not known."""
+    # f_type is a long, of which this is the lower half (little-endian), or an int (s390x)
+    status = (ctypes.c_uint32 * 64)()
+    failed = ctypes.CDLL(None, use_errno=True).fstatfs(fd, status)
+    return 0 if failed else status[0]
 
 
 @cache

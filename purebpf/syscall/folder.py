@@ -13,7 +13,6 @@ that very file, as open(2) describes; a bpf(2) command takes such a path, too, w
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import stat
@@ -23,6 +22,7 @@ from purebpf.closable import Closing
 from purebpf.errors import KernelError
 from purebpf.syscall import proc
 from purebpf.syscall.descriptor import Descriptor
+from purebpf.syscall.device import file_system_of
 
 __all__ = ["Folder", "Node", "explain_distrust"]
 
@@ -89,10 +89,7 @@ class Node(Closing):
     @property
     def is_bpf(self) -> bool:
         """True if it is in a bpf file system."""
-        # f_type is a long, of which this is the lower half (little-endian), or an int (s390x)
-        status = (ctypes.c_uint32 * 64)()
-        failed = ctypes.CDLL(None, use_errno=True).fstatfs(self.fileno(), status)
-        return not failed and status[0] == BPF_FS_MAGIC
+        return file_system_of(self.fileno()) == BPF_FS_MAGIC
 
     def require_trusted(self, *, outside: bool = False, groups: bool = False) -> None:
         """Refuse a file that another user may have put there; `outside`, `groups` as in

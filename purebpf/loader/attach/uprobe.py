@@ -47,10 +47,11 @@ def attach(
         program: a uprobe program.
         target: `"/bin/bash:readline"`, `"libc.so.6:malloc+4"`, `"libc.so.6:memcpy@GLIBC_2.2.5"`,
             `"./server:db::Pool::get(int)"` (C++ and Rust names as they are printed, parameters
-            optional), or an offset into the file, `"/bin/bash:0x1234"`. A library is searched where
-            the dynamic linker would, another file without a `/` in $PATH; a container's file is
-            below `/proc/PID/root`, a deleted one is `/proc/PID/exe`. By default, the target in the
-            section.
+            optional), or an offset into the file, `"/bin/bash:0x1234"`. A file without a `/` is the
+            one that process `pid` has mapped; else a library is searched where the dynamic linker
+            would, another file in $PATH. The path of a container's file begins with
+            `/proc/PID/root`, and a deleted program is `/proc/PID/exe`. By default, the target in
+            the section.
         pid: only in this process, 0 for our own; -1 for every one.
         returns: at the function's return; by default as the section says (`uretprobe`).
         cookie: the value of bpf_get_attach_cookie() (Linux 5.15).
@@ -69,7 +70,7 @@ def attach(
     where = target_of(program, target, "target required: 'file:function'")
     end = at_return(program, returns)
     description = f"program {program.name!r} on {'return of' if end else 'entry to'} {where}"
-    places = find_places(where, description)
+    places = find_places(where, description, pid)
     if len(places.offsets) > 1:
         raise ValueError(
             f"{where!r} matches {len(places.offsets)} functions, which needs "

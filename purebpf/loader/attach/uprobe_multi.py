@@ -63,7 +63,7 @@ def attach(
     """
     where = target_of(program, target, "target required: 'file:pattern'")
     description = f"program {program.name!r} on {where}"
-    file, cookies = _places(each_cookie(where, cookie, description), description)
+    file, cookies = _places(each_cookie(where, cookie, description), description, pid)
     return attach_at(program, file, cookies, description, pid=pid, returns=returns)
 
 
@@ -107,12 +107,14 @@ def attach_at(
             raise attach_error(error, description, reasons) from None
 
 
-def _places(wanted: Mapping[str, int], description: str) -> tuple[ProbePlaces, dict[int, int]]:
+def _places(
+    wanted: Mapping[str, int], description: str, pid: int
+) -> tuple[ProbePlaces, dict[int, int]]:
     """The places in one file, and the cookie for each offset in it."""
     files: dict[str, set[Identity | None]] = {}
     cookies = {}
     for symbol_name, cookie in wanted.items():
-        path, identity, offsets = find_places(symbol_name, description)
+        path, identity, offsets = find_places(symbol_name, description, pid)
         files.setdefault(path, set()).add(identity)
         cookies.update(dict.fromkeys(offsets, cookie))
     if len(files) > 1:

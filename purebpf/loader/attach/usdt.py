@@ -118,7 +118,7 @@ def attach(
     if not isinstance(program.usdt, UsdtSpecs):
         reason = f"program {program.name!r} was not loaded from an object with bpf/usdt.bpf.h"
         raise NotSupportedError(description, reason)
-    usdt_target = find_probe(where, description)
+    usdt_target = find_probe(where, description, pid)
     usdt_target = usdt_target._replace(pid=os.getpid() if pid == 0 else pid)
     with (
         opened_same(usdt_target.path, usdt_target.identity, description) as path,
@@ -141,8 +141,10 @@ def _parts(where: str) -> tuple[str, str, str]:
     return file, provider, rest
 
 
-def find_probe(where: str, description: str) -> UsdtTarget:
+def find_probe(where: str, description: str, pid: int = _EVERY) -> UsdtTarget:
     """The probes that `"file:provider:name"` means, in every process; `description` is for errors.
+
+    `pid` as for `probe_place.find_file`.
 
     Raises:
         ValueError: a target that is none.
@@ -151,7 +153,7 @@ def find_probe(where: str, description: str) -> UsdtTarget:
         NotSupportedError: a 32-bit file.
     """
     file, provider, name = _parts(where)
-    path = find_file(file, description)
+    path = find_file(file, description, pid)
     with open_image(path) as (image, identity):
         if not image.is64:
             raise NotSupportedError(

@@ -10,7 +10,7 @@ from itertools import islice
 from purebpf.enums import IntEnum
 from purebpf.errors import FormatError, KernelError, NotSupportedError, PurebpfError
 from purebpf.files.regular_file import Identity, identify, opened_regular
-from purebpf.loader.attach._common.probe_place import find_file
+from purebpf.loader.attach._common.probe_place import find_file, in_process
 from purebpf.loader.host.debug_files import image_of
 from purebpf.observe.symbols.function_code import FunctionCode
 from purebpf.symbols.budget import Budget
@@ -31,6 +31,7 @@ __all__ = [
     "allocator_in",
     "allocators_of",
     "executable_allocator",
+    "library_path",
     "own_libc",
 ]
 
@@ -153,7 +154,17 @@ def own_libc() -> list[Allocator]:
     return []
 
 
-def allocator_in(file: str, pid: int = EVERY_PROCESS) -> Allocator:
+def library_path(file: str, pid: int = EVERY_PROCESS) -> str:
+    """The path of a library that a user names: a path, or a name that a process has for a file.
+
+    Raises:
+        AttachError: there is no such file.
+    """
+    path = file if pid == EVERY_PROCESS else in_process(file, pid)
+    return find_file(path, f"the allocator {file}")
+
+
+def allocator_in(file: str) -> Allocator:
     """The allocator of a file that a user names: a path, or a library as ld.so(8) finds it.
 
     Raises:
@@ -162,13 +173,13 @@ def allocator_in(file: str, pid: int = EVERY_PROCESS) -> Allocator:
         FormatError: it is not an ELF file.
         OSError: it cannot be read.
     """
-    path = find_file(file, f"the allocator {file}")
+    path = library_path(file)
     identity, code = _code(path, Budget())
     if not code.entries:
         raise NotSupportedError(
             f"tracing allocations of {file}", f"{path} has no symbols of malloc and free"
         )
-    return Allocator(path, pid, code, identity, is_named=True)
+    return Allocator(path, EVERY_PROCESS, code, identity, is_named=True)
 
 
 def executable_allocator(path: str) -> list[Allocator]:

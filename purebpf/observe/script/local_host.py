@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from purebpf.btf.types.parse import Btf
-from purebpf.errors import KernelError, NotSupportedError, PurebpfError
+from purebpf.errors import AttachError, KernelError, NotSupportedError, PurebpfError
 from purebpf.observe.script.cgroups import cgroup_id
 from purebpf.script.host import CodePlace, Datum, ProgramTypes, StaticProbe
 from purebpf.script.point import Danger
@@ -20,6 +20,9 @@ from purebpf.symbols.kallsyms import addresses
 from purebpf.syscall import proc, tracefs
 
 __all__ = ["LocalHost"]
+
+_NOWHERE = "/proc/self/root/nowhere"
+"""Stands for a file that a process does not have."""
 
 
 class LocalHost:
@@ -131,21 +134,29 @@ class LocalHost:
 
         if pattern in ("", "*"):
             return user_files.mapped_files(self.pid) if self.pid else ()
-        return user_files.matching_files(pattern)
+        return user_files.matching_files(pattern, self.pid)
 
     def seen_file(self, path: str) -> str:
         """Return a path that leads to the file as the process sees it."""
         if not self.pid:
             return path
-        from purebpf.observe.script.user_files import in_process
+        from purebpf.loader.attach._common.probe_place import in_process
 
-        return in_process(path, self.pid)
+        try:
+            return in_process(path, self.pid)
+        except AttachError:  # `missing_function` explains it
+            return _NOWHERE
 
     def missing_function(self, path: str, function: str) -> str:
         """Return the reason why a program does not have a function, "" if it may have it."""
+        from purebpf.loader.attach._common.probe_place import in_process
         from purebpf.observe.script import user_files
 
-        return user_files.explain_missing(self.seen_file(path), function)
+        try:
+            seen = in_process(path, self.pid) if self.pid else path
+        except AttachError as error:
+            return str(error.why)
+        return user_files.explain_missing(seen, function)
 
     def code_at(self, path: str, address: int) -> CodePlace | None:
         """Find the function of a program that has an address, as the program is linked."""
@@ -157,7 +168,7 @@ class LocalHost:
         """Find a variable of a program by its distance from a function (or file offset)."""
         from purebpf.observe.script import user_files
 
-        return user_files.find_variable(path, function, name)
+        return user_files.find_variable(self.seen_file(path), function, name)
 
     def line_address(self, path: str, source: str, line: int, column: int) -> int | None:
         """Return the address of a source line of a program; None if no code of it is known."""

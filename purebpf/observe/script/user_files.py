@@ -7,21 +7,20 @@ import glob
 import os
 
 from purebpf.errors import AttachError, PurebpfError
+from purebpf.files.regular_file import opened_regular
 from purebpf.loader.attach._common.probe_place import find_file, find_places, open_image
 from purebpf.loader.attach.usdt import resolve_addresses
+from purebpf.loader.host.process_files import code_mappings, root_of
 from purebpf.script.host import CodePlace, Datum, StaticProbe
 from purebpf.symbols.elf_image import PT_LOAD
 from purebpf.symbols.elf_names import function_extents, functions_named, variables
-from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.usdt import usdt_probes
 from purebpf.symbols.usdt_arguments import parse_arguments
-from purebpf.syscall import proc
 
 __all__ = [
     "explain_missing",
     "find_code",
     "find_variable",
-    "in_process",
     "list_functions",
     "list_static_probes",
     "mapped_files",
@@ -111,53 +110,27 @@ def find_variable(path: str, function: str, name: str) -> Datum | None:
     return None if found is None or start is None else Datum(found.address - start, found.size)
 
 
-def matching_files(pattern: str) -> list[str]:
-    """List the ELF files that fit a pattern; a path without wildcards is itself."""
+def matching_files(pattern: str, pid: int = 0) -> list[str]:
+    """List the ELF files that fit a pattern; a path without wildcards is itself.
+
+    With a process in another root directory, the paths are those that the process has.
+    """
     if not glob.has_magic(pattern):
         return [pattern]
-    return sorted(path for path in glob.glob(pattern) if _is_elf(path))
+    root = root_of(pid) if pid and pattern.startswith("/") else ""
+    return sorted(
+        path.removeprefix(root) for path in glob.glob(glob.escape(root) + pattern) if _is_elf(path)
+    )
 
 
 def _is_elf(path: str) -> bool:
-    if not os.path.isfile(path):
-        return False
     try:
-        with open(path, "rb") as file:
-            return file.read(len(_ELF)) == _ELF
+        with opened_regular(path) as fd:
+            return os.pread(fd, len(_ELF), 0) == _ELF
     except OSError:
         return False
 
 
 def mapped_files(pid: int) -> list[str]:
     """List the programs and libraries whose code a process has mapped."""
-    text = proc.maps(pid)
-    paths = {
-        entry.file.path: None for entry in parse_maps(text or "") if entry.file.path.startswith("/")
-    }
-    return list(paths)
-
-
-def in_process(path: str, pid: int) -> str:
-    """Return a path that leads to a file of a process in another mount namespace.
-
-    A name without a slash means a file that the process has mapped, or a library: `libc`.
-    """
-    if not _has_own_mounts(pid):
-        return path
-    if "/" not in path:
-        path = next((each for each in mapped_files(pid) if _has_name(each, path)), path)
-    seen = f"/proc/{pid}/root{path}"
-    return seen if path.startswith("/") and os.path.exists(seen) else path
-
-
-def _has_own_mounts(pid: int) -> bool:
-    """Return True for a process in another mount namespace than this one."""
-    try:
-        return os.stat(f"/proc/{pid}/ns/mnt") != os.stat("/proc/self/ns/mnt")
-    except OSError:
-        return False
-
-
-def _has_name(path: str, name: str) -> bool:
-    base = os.path.basename(path)
-    return base == name or base.partition(".so")[0] in (name, f"lib{name}")
+    return list(dict.fromkeys(mapping.file.path for mapping in code_mappings(pid)))

@@ -278,8 +278,9 @@ class Attacher(SoleOwner):
     def _attach_exit(self, files: Iterable[tuple[str, Identity | None]]) -> None:
         """Attach to exit(3), if there is one: it shows which calls a thread left before."""
         (program,) = self._load("user_exit")
-        for place in exit_places(file for file, _ in files):
-            for pid in self._pids:
+        paths = [path for path, _ in files]
+        for pid in self._pids:
+            for place in exit_places(paths, pid):
                 with suppress(KernelError, NotSupportedError, OSError):
                     self._links.append(uprobe.attach_at(program, place, "exit", pid=pid))
 

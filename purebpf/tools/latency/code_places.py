@@ -54,10 +54,13 @@ class CodePlaces:
         self.leaving |= dict(exits.leaving)
 
 
-def exit_places(paths: Iterable[str]) -> Iterator[ProbePlaces]:
-    """Yield the starts of exit(3): in programs that bring their own, and in the C library."""
+def exit_places(paths: Iterable[str], pid: int) -> Iterator[ProbePlaces]:
+    """Yield the starts of exit(3): in programs that bring their own, and in the C library.
+
+    `pid` as for `probe_place.find_file`.
+    """
     for path in (*paths, _C_LIBRARY):
         try:
-            yield find_places(f"{path}:exit", "exit")
+            yield find_places(f"{path}:exit", "exit", pid)
         except (PurebpfError, OSError, ValueError):
             continue

@@ -9,10 +9,15 @@ from fnmatch import fnmatchcase
 
 from purebpf.errors import AttachError, FormatError, NotSupportedError
 from purebpf.files.regular_file import Identity
-from purebpf.loader.attach._common.probe_place import find_file, find_places, open_image
+from purebpf.loader.attach._common.probe_place import (
+    find_file,
+    find_places,
+    in_process,
+    open_image,
+)
 from purebpf.loader.attach.kprobe_multi import traceable
 from purebpf.loader.attach.usdt import find_probe
-from purebpf.observe.script.user_files import in_process
+from purebpf.loader.host.process_files import probed_inode, status_of
 from purebpf.observe.symbols.function_code import FunctionCode
 from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import ElfImage
@@ -165,15 +170,28 @@ def find_functions(words: Iterable[str], wanted: Wanted) -> list[Kernel | User]:
                 for function in _user_functions(word, file, place[2], wanted)
             ]
         for function in matches:
-            is_user = isinstance(function, User)
-            functions.setdefault(function[1:4] if is_user else function, function)
+            functions.setdefault(_code_of(function), function)
     return list(functions.values())
 
 
+def _code_of(function: Kernel | User) -> object:
+    """The same for two names or paths of one function."""
+    if isinstance(function, Kernel):
+        return function
+    file: object = function.path
+    if function.identity is not None:
+        file = probed_inode(function.path, function.identity)
+    return file, function.offset
+
+
 def _files_of(pids: Iterable[int], name: str) -> list[str]:
-    """The files of a name in the mount namespaces of processes, where those are not ours."""
-    seen = dict.fromkeys(in_process(name, pid) for pid in pids)
-    return [path for path in seen if path != name]
+    """The files that processes mean by a name, each once."""
+    files: dict[object, str] = {}
+    for path in dict.fromkeys(in_process(name, pid) for pid in pids):
+        status = status_of(path)
+        inode = status and probed_inode(path, (status.st_dev, status.st_ino, status.st_ctime_ns))
+        files.setdefault(inode or path, path)
+    return list(files.values())
 
 
 def _kernel_names(word: str) -> list[str]:
@@ -292,11 +310,11 @@ def parse_pair(text: str) -> tuple[str, str]:
     return begin, end if ":" in end else f"{prefix}:{end}"
 
 
-def find_pair(text: str) -> Pair:
-    """The events of a pair.
+def find_pair(text: str, pids: Iterable[int] = ()) -> Pair:
+    """The events of a pair; `pids`: in the files that these processes have.
 
     Raises:
-        ValueError: it is not a pair.
+        ValueError: it is not a pair; the processes have different files of that name.
         AttachError: ENOENT, a file has no such probe.
         FormatError, OSError: as `find_functions`.
     """
@@ -307,11 +325,14 @@ def find_pair(text: str) -> Pair:
     name = f"{begin},{ending}" if begin.rpartition(":")[0] == end.rpartition(":")[0] else text
     if begin.count(":") == 1:
         return Pair(name, begin, end)
-    return Pair(name.rpartition("/")[2], _find_probe(begin), _find_probe(end))
+    return Pair(name.rpartition("/")[2], *(_find_probe(event, pids) for event in (begin, end)))
 
 
-def _find_probe(text: str) -> Probe:
-    target = find_probe(text, f"calls from probe {text}")
+def _find_probe(text: str, pids: Iterable[int]) -> Probe:
+    file, _, probe = text.partition(":")
+    if len(files := _files_of(pids, file)) > 1:
+        raise ValueError(f"these processes have different files {file}: measure one at a time")
+    target = find_probe(f"{files[0] if files else file}:{probe}", f"calls from probe {text}")
     places = (
         ProbePlace(int(probe.offset), int(probe.semaphore), probe.arguments)
         for probe in target.probes

@@ -100,7 +100,7 @@ class CallLatency(EventSession[Call | Interval]):
             raise ValueError("pairs of events have no results or call tree")
         if options.functions and grouping.argument > MOST_ARGUMENTS:
             raise ValueError(f"arguments of functions are known to arg{MOST_ARGUMENTS}")
-        self.targets = [find_pair(pair) for pair in options.pairs]
+        self.targets = [find_pair(pair, options.pids) for pair in options.pairs]
         if grouping.argument:
             pairs = [pair for pair in self.targets if isinstance(pair, Pair)]
             if any(isinstance(pair.begin, str) for pair in pairs):

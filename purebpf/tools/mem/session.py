@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from purebpf.errors import KernelError, NotSupportedError
+from purebpf.errors import AttachError, KernelError, NotSupportedError
 from purebpf.files.regular_file import Identity
+from purebpf.loader.host.process_files import probed_inode
 from purebpf.measure import targets
 from purebpf.measure.stacks.assemble_profile import Steps, assemble_profile, python_counters
 from purebpf.measure.stacks.session import UserStackSession
@@ -107,7 +108,7 @@ class Memory(UserStackSession[MemoryTracer]):
         if not options.traces_malloc:
             return ()
         everywhere = options.tree or options.comm is not None or self._is_by_scope
-        wanted = [allocators.allocator_in(file) for file in options.libraries]
+        wanted = list(self._named_allocators())
         code_by_identity: dict[Identity, allocators.AllocatorCode] = {}
         for pid in self._pids():
             try:
@@ -128,9 +129,31 @@ class Memory(UserStackSession[MemoryTracer]):
                 "no file of the target has symbols of malloc and free: name one with --library "
                 "FILE, or go without (--no-malloc)",
             )
-        by_file = {(allocator.identity, allocator.pid): allocator for allocator in wanted}
+        by_file = {
+            (probed_inode(allocator.path, allocator.identity), allocator.pid): allocator
+            for allocator in wanted
+        }
         self._untraced = max(0, len(by_file) - _MOST_FILES)
         return islice(by_file.values(), _MOST_FILES)
+
+    def _named_allocators(self) -> Iterator[Allocator]:
+        """Yield the allocators in files that the user named, as the target's processes have them.
+
+        Raises:
+            AttachError, FormatError, NotSupportedError, OSError: none has it, or it has none.
+        """
+        pids = list(self._pids()) or [allocators.EVERY_PROCESS]
+        for file in self._options.libraries:
+            problem: AttachError | None = None
+            paths: dict[str, None] = {}
+            for pid in pids:
+                try:
+                    paths[allocators.library_path(file, pid)] = None
+                except AttachError as error:
+                    problem = error
+            if not paths and problem is not None:
+                raise problem
+            yield from map(allocators.allocator_in, paths)
 
     def _untraced_functions(self) -> dict[str, str]:
         """Functions of allocators that are not probed, and why."""

@@ -1,55 +1,105 @@
-"""Functions of a process that has other files: those of a container."""
+"""Functions of processes that have other files than this machine: containers, and some others."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from purebpf.tools.latency import CallLatency, LatencyOptions
 from tests.commands.conftest import ROOT
+from tests.support.programs.own_files import (
+    LIBRARY,
+    WAYS,
+    build_program,
+    running_with_own_library,
+)
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
 
-LIBRARY = "#include <unistd.h>\nvoid work(void) { usleep(1000); }\n"
-PROGRAM = "void work(void);\nint main(void) { for (;;) work(); }\n"
-CONTAINER = (
-    "mount -t tmpfs none {0} && cp {1}/libwork.so {1}/program {0} && cd {0} && exec ./program"
+CALLS = 37
+OVERLAY = (
+    "mount -t overlay overlay -o lowerdir={0}/build,upperdir={1}/up,workdir={1}/work {1}/merged"
+    " && cd {1}/merged && exec ./program wait"
 )
 
 
-@pytest.fixture
-def contained(tmp_path: Path) -> Iterator[tuple[int, Path]]:
-    """A process whose library is at a path where our mount namespace has another file."""
-    build, place = tmp_path / "build", tmp_path / "place"
-    for folder in (build, place):
-        folder.mkdir()
-    flags = ["-shared", "-fPIC", "-x", "c", "-"]
-    compiler = ["gcc", "-O1", "-o", "libwork.so", *flags]
-    subprocess.run(compiler, input=LIBRARY, text=True, check=True, cwd=build)
-    subprocess.run(compiler, input=LIBRARY, text=True, check=True, cwd=place)  # never mapped
-    link = ["gcc", "-O1", "-x", "c", "-", "-o", "program", "-L.", "-lwork", "-Wl,-rpath,$ORIGIN"]
-    subprocess.run(link, input=PROGRAM, text=True, check=True, cwd=build)
-    command = ["unshare", "-m", "sh", "-c", CONTAINER.format(place, build)]
-    with subprocess.Popen(command) as process:
+@pytest.fixture(params=list(WAYS))
+def process(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[int, Path]]:
+    """A process with its own library; the dynamic linker would take another one here."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / "place"))
+    with running_with_own_library(request.param, tmp_path) as (pid, path):
+        yield pid, path
+
+
+def purebpf(*arguments: str) -> str:
+    """The output of a command."""
+    command = [sys.executable, "-P", "-m", "purebpf", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_library_by_name(process: tuple[int, Path]) -> None:
+    pid, _ = process
+    table = purebpf("latency", "-p", str(pid), f"{LIBRARY}:work", "1")
+    rows = [line.split() for line in table.splitlines() if line.endswith(" work")]
+    assert rows, table
+    assert int(rows[0][0].replace(",", "")) > 20
+
+
+def test_a_library_by_path(process: tuple[int, Path], request: pytest.FixtureRequest) -> None:
+    """The path has another meaning for a container, and an older one for a running program."""
+    pid, path = process
+    if "environment" in request.node.name:  # its library is at another path
+        path = Path(path.parent.parent, "build", LIBRARY)
+    table = purebpf("latency", "-p", str(pid), f"{path}:work", "1")
+    rows = [line.split() for line in table.splitlines() if line.endswith(" work")]
+    assert rows, table
+    assert int(rows[0][0].replace(",", "")) > 20
+
+
+def test_static_probes_by_name(process: tuple[int, Path]) -> None:
+    pid, _ = process
+    pair = f"{LIBRARY}:own:begin,end"
+    table = purebpf("latency", "-p", str(pid), "-e", pair, "1")
+    rows = [line.split() for line in table.splitlines() if line.endswith("own:begin,end")]
+    assert rows, table
+    assert int(rows[0][0].replace(",", "")) > 20
+
+
+def test_containers_of_one_image_share_the_code(tmp_path: Path) -> None:
+    """The kernel has one file below the overlays: a probe for each would count calls twice."""
+    build_program(tmp_path / "build")
+    with ExitStack() as stack:
+        processes = []
+        for name in ("one", "two"):
+            for part in ("up", "work", "merged"):
+                (tmp_path / name / part).mkdir(parents=True)
+            script = OVERLAY.format(tmp_path, tmp_path / name)
+            process = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdin=subprocess.PIPE)
+            processes.append(stack.enter_context(process))
+            stack.callback(process.kill)
         deadline = time.monotonic() + 20
-        while "libwork.so" not in Path(f"/proc/{process.pid}/maps").read_text():
+        while any(LIBRARY not in Path(f"/proc/{one.pid}/maps").read_text() for one in processes):
+            if any(one.poll() is not None for one in processes):
+                pytest.skip("no mount of overlayfs on the file system of this test")
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        yield process.pid, place / "libwork.so"
-        process.kill()
-
-
-@pytest.mark.parametrize("by_path", [True, False])
-def test_functions_of_another_mount_namespace(contained: tuple[int, Path], by_path: bool) -> None:
-    pid, library = contained
-    function = f"{library if by_path else library.name}:work"
-    command = [sys.executable, "-m", "purebpf", "latency", "-p", str(pid), function, "1"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert run.returncode == 0, run.stderr
-    rows = [line.split() for line in run.stdout.splitlines() if line.endswith(" work")]
-    assert rows, run.stdout + run.stderr
-    assert int(rows[0][0].replace(",", "")) > 20
+        pids = tuple(process.pid for process in processes)
+        with CallLatency(
+            LatencyOptions((f"{LIBRARY}:work", f"{LIBRARY}:f*"), pids=pids)
+        ) as session:
+            for process in processes:
+                process.communicate(b"c" * CALLS)
+            session.stop()
+        counts = {row.function: row.calls for row in session.rows}
+        assert counts == {"work": 2 * CALLS, "free": 2 * CALLS}, json.dumps(counts)

@@ -17,8 +17,10 @@ from fnmatch import fnmatchcase
 from itertools import islice
 
 from purebpf.errors import AttachError, FormatError
+from purebpf.files.path_steps import open_place
 from purebpf.files.regular_file import Identity, identify, opened_regular
 from purebpf.loader.host.debug_files import debug_file, image_of
+from purebpf.loader.host.process_files import mapped_path, root_of, status_of
 from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import SHT_SYMTAB, ElfImage
@@ -39,6 +41,7 @@ __all__ = [
     "ProbePlaces",
     "find_file",
     "find_places",
+    "in_process",
     "open_image",
     "parse_place",
 ]
@@ -49,7 +52,9 @@ _PLACE = re.compile(
 """A colon alone ends the file's name; two belong to a C++ or Rust function."""
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _CACHE = "/etc/ld.so.cache"
-_OF_PROCESS = re.compile(r"/proc/(?P<pid>\d+)/(?:root(?P<path>/.*)|exe)")
+_MOST_CACHE = 32 << 20
+_EVERY = -1
+_OF_PROCESS = re.compile(r"/proc/(?P<pid>\d+)/(?:root(?P<path>/.*)|exe|map_files/.*)")
 _LIBRARY = re.compile(r"\.so(\.|$)")
 _MOST_COMPARED = 10_000
 """Names that may have been meant: some tenths of a second."""
@@ -91,8 +96,8 @@ def parse_place(text: str) -> ProbePlace:
     return ProbePlace(file, function, int(offset or "0", 0))
 
 
-def find_places(where: str, description: str) -> ProbePlaces:
-    """The places that `"file:pattern"` means.
+def find_places(where: str, description: str, pid: int = _EVERY) -> ProbePlaces:
+    """The places that `"file:pattern"` means; `pid` as for `find_file`.
 
     Raises:
         ValueError: it is not a place.
@@ -101,7 +106,7 @@ def find_places(where: str, description: str) -> ProbePlaces:
         OSError: it cannot be read.
     """
     place = parse_place(where)
-    path = find_file(place.file, description)
+    path = find_file(place.file, description, pid)
     if not place.function:
         return ProbePlaces(path, None, [place.offset])
     with open_image(path) as (image, identity):
@@ -118,37 +123,79 @@ def find_places(where: str, description: str) -> ProbePlaces:
     return ProbePlaces(path, identity, every_offset)
 
 
-def find_file(name: str, description: str) -> str:
+def find_file(name: str, description: str, pid: int = _EVERY) -> str:
     """The path of a file that may be named without one; `description` is for the error.
+
+    With a process, a name without a slash means the file that the process has mapped, else the one
+    that it would find in its own root directory.
 
     Raises:
         AttachError: ENOENT, it is nowhere; EINVAL, it is a directory, a FIFO or the like.
     """
+    root = ""
+    if pid != _EVERY and "/" not in name:
+        pid = pid or os.getpid()
+        if path := mapped_path(name, pid):
+            return path
+        root = root_of(pid)
     if "/" in name:
         folders = [""]
     elif _LIBRARY.search(name):
-        cached = os.path.dirname(_look_up_library(name))
-        folders = [*_preferred_folders(), *filter(None, [cached]), *_standard_folders()]
+        cached = os.path.dirname(_look_up_library(name, root))
+        preferred = [] if root else _preferred_folders()
+        folders = [*preferred, *filter(None, [cached]), *_standard_folders()]
     else:
         folders = os.environ.get("PATH", os.defpath).split(":")
-        library = _look_up_short(name, folders)
+        library = _look_up_short(name, folders, root)
         if library:
-            return library
+            return root + library
     for folder in folders:
-        path = os.path.join(folder, name)
-        if os.path.isfile(path):
+        path = root + os.path.join(folder, name)
+        if _is_file(path):
             return path  # as it is: /proc/PID/root and /proc/PID/exe lead where no other path does
-    if folders == [""] and os.path.exists(name):
+    if folders == [""] and status_of(name) is not None:
         why = f"{name} is {_kind_of(name)}, not a program or library"
         raise AttachError("open", errno.EINVAL, description, why=why)
     searched = f" in {', '.join(folders)}" if folders != [""] else ""
-    raise AttachError(
-        "open", errno.ENOENT, description, why=f"file {name} does not exist{searched}"
-    )
+    where = f"{searched} of process {pid}, which has not mapped it" if root else searched
+    why = f"file {name} does not exist{where}"
+    if folders == [""]:
+        try:
+            os.close(open_place(name))
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                raise AttachError("open", error.errno or 0, description, why=str(error)) from None
+    raise AttachError("open", errno.ENOENT, description, why=why)
+
+
+def in_process(path: str, pid: int) -> str:
+    """Return a path that leads to the file that a process means by a path or name.
+
+    A name without a slash means a file that the process has mapped, or a library: `libc`. A file
+    that the process has mapped and that was replaced since is the one that it has.
+
+    Raises:
+        AttachError: ENOENT, a process with another root directory has no file of this name.
+    """
+    if "/" not in path:
+        return mapped_path(path, pid) or (find_file(path, path, pid) if root_of(pid) else path)
+    if not path.startswith("/") or path.startswith("/proc/"):
+        return path
+    if mapped := mapped_path(path, pid):
+        return mapped
+    if root := root_of(pid):
+        return root + path if status_of(root + path) else path
+    return mapped_path(os.path.realpath(path), pid) or path
+
+
+def _is_file(path: str) -> bool:
+    status = status_of(path)
+    return status is not None and stat.S_ISREG(status.st_mode)
 
 
 def _kind_of(path: str) -> str:
-    mode = os.stat(path).st_mode
+    status = status_of(path)
+    mode = 0 if status is None else status.st_mode
     kinds = {
         stat.S_IFDIR: "a directory",
         stat.S_IFIFO: "a FIFO",
@@ -159,19 +206,19 @@ def _kind_of(path: str) -> str:
     return kinds.get(stat.S_IFMT(mode), "not a regular file")
 
 
-def _look_up_short(name: str, folders: Sequence[str]) -> str:
+def _look_up_short(name: str, folders: Sequence[str], root: str) -> str:
     """Return the library that `libc` or `c` means, if no program has the name; or ""."""
-    if any(os.path.isfile(os.path.join(folder, name)) for folder in folders):
+    if any(_is_file(root + os.path.join(folder, name)) for folder in folders):
         return ""
-    found = (_look_up_library(f"{start}{name}.so", is_prefix=True) for start in ("", "lib"))
+    found = (_look_up_library(f"{start}{name}.so", root, is_prefix=True) for start in ("", "lib"))
     return next(filter(None, found), "")
 
 
-def _look_up_library(name: str, *, is_prefix: bool = False) -> str:
+def _look_up_library(name: str, root: str = "", *, is_prefix: bool = False) -> str:
     """Return the path of a library by ldconfig(8), in the folders of /etc/ld.so.conf too; or ""."""
     try:
-        with open(_CACHE, "rb") as file:
-            cache = file.read()
+        with opened_regular(root + _CACHE) as fd, open(fd, "rb", closefd=False) as file:
+            cache = file.read(_MOST_CACHE)
     except OSError:
         return ""
     from purebpf.symbols.ld_cache import cached_libraries
@@ -234,7 +281,7 @@ def _as_seen(path: str) -> tuple[str, tuple[int, ...]]:
     inside = match["path"]
     if inside is None:
         try:
-            inside = os.readlink(path)
+            inside = os.readlink(path).removesuffix(" (deleted)")
         except OSError:
             inside = path
     return inside, (int(match["pid"]),)

@@ -1,0 +1,50 @@
+"""Uprobes by a library's name and a process: in the file that this process has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import purebpf
+from purebpf import asm
+from tests.support.programs.own_files import LIBRARY, WAYS, running_with_own_library
+
+pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
+
+
+@pytest.fixture(params=list(WAYS))
+def process(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[int]:
+    """A process with its own library; the dynamic linker would take another one here."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / "place"))
+    with running_with_own_library(request.param, tmp_path) as (pid, _):
+        yield pid
+
+
+@pytest.mark.parametrize(
+    "section", ["uprobe", pytest.param("uprobe.multi", marks=pytest.mark.needs("uprobe_multi"))]
+)
+def test_a_name_means_the_library_of_the_process(process: int, section: str) -> None:
+    code = asm.Program("on_call", section)
+    code.store_constant(asm.R10, -4, 0, 4)
+    out = code.label()
+    code.call_helper("map_lookup_elem", asm.MapName("calls"), asm.Stack(-4))
+    code.jump("==", asm.R0, 0, out)
+    code.move(asm.R1, 1)
+    code.atomic_add(asm.R0, 0, asm.R1, 8)
+    code.place(out)
+    code.move(asm.R0, 0)
+    code.exit()
+    calls = asm.MapSpec("calls", asm.bpf_map_type.BPF_MAP_TYPE_ARRAY, 4, 8, 1)
+    with (
+        purebpf.load(asm.build("named", [code], maps=[calls])) as obj,
+        obj.programs["on_call"].attach(f"{LIBRARY}:work", pid=process),
+    ):
+        deadline = time.monotonic() + 20
+        while int.from_bytes(obj.maps["calls"][0], "little") < 5:
+            assert time.monotonic() < deadline, "no call was seen"
+            time.sleep(0.05)
