@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -10,6 +9,7 @@ from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
 from purebpf.findings.rules.call_groups import started_by
+from purebpf.findings.waiting import is_in_fsync
 from purebpf.findings.words import call_site, chief, count_threads
 
 __all__ = ["disk_waits", "synced_writes"]
@@ -17,9 +17,7 @@ __all__ = ["disk_waits", "synced_writes"]
 _LEAST, _LEAST_OF_NEW = 0.03, 0.3
 """Seconds a second; a program that has just started reads its own files."""
 _SYNCS = ("fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync")
-_SYNCING = re.compile(
-    r"\w*fsync|\w+_sync_file|file_write_and_wait|generic_write_sync|jbd2_(log_wait|complete)"
-)
+_WRITES_THROUGH = "generic_write_sync"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "busybox"})
 _MOVES = 1e6
 """Bytes a second of who uses a disk."""
@@ -115,7 +113,9 @@ def _is_sync(stay: Stay) -> bool:
         return False
     if stay.kind == "fsync" or stay.call in _SYNCS:
         return True
-    return stay.kind in ("disk", "queue") and any(map(_SYNCING.match, stay.kernel))
+    if stay.kind not in ("disk", "queue"):
+        return False
+    return is_in_fsync(stay.kernel) or _WRITES_THROUGH in stay.kernel
 
 
 def _synced_call(stays: list[Stay]) -> str:
