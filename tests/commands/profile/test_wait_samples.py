@@ -22,7 +22,10 @@ from purebpf.tools.profile.request import ProfileOptions
 from purebpf.tools.profile.windows import WindowProfiler
 from tests.support.host.faults import slow_host
 
-pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
+pytestmark = [
+    pytest.mark.needs("bpf", "perf_event", "gcc"),
+    pytest.mark.alone,  # shares of time, within a thousandth
+]
 SHOWN = pytest.mark.needs("task_pt_regs")
 
 NAPS = r"""
