@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import glob
 import os
+from fnmatch import fnmatchcase
 
 from purebpf.errors import AttachError, PurebpfError
+from purebpf.files.fuse_mounts import may_meet_one
 from purebpf.files.regular_file import opened_regular
 from purebpf.loader.attach._common.probe_place import find_file, find_places, open_image
 from purebpf.loader.attach.usdt import resolve_addresses
@@ -118,6 +120,8 @@ def matching_files(pattern: str, pid: int = 0) -> list[str]:
     if not glob.has_magic(pattern):
         return [pattern]
     root = root_of(pid) if pid and pattern.startswith("/") else ""
+    if root and may_meet_one(f"{root}/"):  # a list of its folders might never come
+        return [path for path in mapped_files(pid) if fnmatchcase(path, pattern)]
     return sorted(
         path.removeprefix(root) for path in glob.glob(glob.escape(root) + pattern) if _is_elf(path)
     )

@@ -17,7 +17,7 @@ from purebpf.wire.perf_data import KERNEL
 from purebpf.wire.perf_encode import MISC_KERNEL
 from purebpf.wire.perf_records import Mmap, Mmap2, Other
 
-__all__ = ["BPF", "LoadedRange", "LoadedCode", "module_name", "pack_ksymbol", "read_ksymbol"]
+__all__ = ["BPF", "LoadedCode", "LoadedRange", "module_name", "pack_ksymbol", "read_ksymbol"]
 
 BPF = "[bpf]"
 """The module of BPF programs."""

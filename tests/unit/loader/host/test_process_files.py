@@ -119,6 +119,20 @@ def test_our_own_process_and_one_that_is_gone() -> None:
     assert find_file("libc", "it", 2**22 + 1) == find_file("libc", "it")
 
 
+def test_no_file_system_is_asked_for_the_root_of_a_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may be a FUSE of another user that never answers."""
+
+    def refuse(path: str) -> None:
+        raise AssertionError(path)
+
+    monkeypatch.setattr(os, "readlink", lambda path: "/" if path.startswith("/proc/self") else path)
+    monkeypatch.setattr(os, "stat", refuse)
+    monkeypatch.setattr(proc, "with_memory", lambda pid: pid)
+    assert root_of(PID) == ROOT
+
+
 def test_a_link_below_another_root_is_followed_in_that_root(tmp_path: Path) -> None:
     """The kernel follows absolute links from our own root directory."""
     (tmp_path / "opt").mkdir()
