@@ -26,7 +26,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _REGISTERED = "Successfully registered with master"
-_WAIT_S = 120
+_WAIT_S = 1200
+"""Ends a test that hangs. A worker tries to register for up to 15 minutes, and then ends itself."""
 
 
 class Cluster:
@@ -71,6 +72,7 @@ class Cluster:
         self._stack.callback(kill, process.pid)
         end = time.monotonic() + _WAIT_S
         while said not in log.read_text():
+            assert process.poll() is None, log.read_text()
             assert time.monotonic() < end, log.read_text()
             time.sleep(0.1)
         return process.pid
