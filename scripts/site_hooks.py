@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["on_page_content", "on_page_markdown", "on_post_page"]
+from purebpf._version import __version__
+
+__all__ = ["on_config", "on_page_content", "on_page_markdown", "on_post_page"]
+
+
+def on_config(config: Any) -> Any:
+    """Say at the foot of each page which version it describes."""
+    config.copyright = f"purebpf {__version__}"
+    return config
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
