@@ -34,10 +34,10 @@ _TREE = """
 adds the children, existing and future ones. A command behind `--` is always measured with all
 its children.
 
-Three commands lack most of these. `kwork` shows work of the kernel that belongs to no task.
-`triage` looks at the whole machine, because what slows a service is often another one; its findings
-name the process and the container. A script filters by itself:
-`/uid == 1000 && cgroup == cgroupid("/sys/fs/cgroup/web")/`.
+Three commands differ. `kwork` shows work of the kernel that belongs to no task. `triage` measures
+the whole machine, because what slows a service is often another one, and shows the findings that
+concern the target. `script` leaves out the events of other tasks; its predicates choose threads and
+names: `/tid == 7 && comm == "web"/`.
 
 `--json` is the same as `--format json` in every command that prints JSON.
 

@@ -7,7 +7,7 @@ __all__ = ["LIBRARY_CALL", "OPTIONS", "with_options"]
 _STORAGE = {"stacks": "--stack-storage-size"} | dict.fromkeys(
     ("counts", "sums", "samples", "sites"), "--hash-storage-size"
 )
-_ROWS = {"rows": "--rows", "nodes": "--rows"}
+_ROWS = {"rows": "--map-entries", "nodes": "--map-entries"}
 OPTIONS = {
     **dict.fromkeys(("mem", "offcpu", "profile", "wall"), _STORAGE),
     **dict.fromkeys(("io", "kwork", "latency", "lock"), _ROWS),

@@ -32,6 +32,7 @@ __all__ = [
     "add_names",
     "add_old_name",
     "add_output",
+    "add_scope",
     "add_serve",
     "add_stack_kinds",
     "add_storage",
@@ -250,48 +251,60 @@ def add_targets(
     group: argparse._ArgumentGroup,
     *,
     thread: tuple[str, ...] = (),
-    threads: str = "these threads only",
+    threads: str | None = "these threads only",
     cpus: str | None = "these CPUs only",
     user: tuple[str, ...] = ("--uid",),
     users: str = "tasks that run as this user",
+    container: str = "container",
 ) -> None:
     """Options `pids`, `tids`, `cpus` (empty: all), `tree`, `uid`, `cgroup`.
 
-    `thread` are more letters of `-t`, `user` the spellings of `--uid`. The others are helps;
-    without `cpus` there is no such option.
+    `thread` are more letters of `-t`, `user` the spellings of `--uid`, `container` is the attribute
+    of `--container`. The others are helps; without `threads` or `cpus` there is no such option.
     """
     either = group.add_mutually_exclusive_group()
     either.add_argument(
         *("-p", "--pid"), dest="pids", metavar="PID", type=id_list,
         help="these processes, with all their threads: PID[,PID...]",
     )  # fmt: skip
-    either.add_argument(
-        *(*thread, "-t", "--tid"), dest="tids", metavar="TID", type=id_list,
-        help=f"{threads}: TID[,TID...]",
-    )  # fmt: skip
+    if threads is not None:
+        either.add_argument(
+            *(*thread, "-t", "--tid"), dest="tids", metavar="TID", type=id_list,
+            help=f"{threads}: TID[,TID...]",
+        )  # fmt: skip
     if cpus is not None:
         group.add_argument(
             *("-C", "--cpu"), dest="cpus", metavar="CPU", type=cpu_list,
             help=f"{cpus}: 0-3,8",
         )  # fmt: skip
     either.add_argument(
-        "--comm",
-        metavar="NAME",
+        *("--comm",), metavar="NAME",
         help="the processes with this name (/proc/PID/comm), for as long as they have it: those "
         "that exist, and those to come",
-    )
+    )  # fmt: skip
     group.add_argument(
         "--tree", action="store_true",
         help="children of -p and --comm, too: those that exist, and those to come",
     )  # fmt: skip
+    add_scope(group, users, user, container)
+
+
+def add_scope(
+    group: argparse._ActionsContainer,
+    users: str,
+    user: tuple[str, ...] = ("--uid",),
+    container: str = "container",
+) -> None:
+    """Options `uid`, `cgroup` and the attribute `container`, as `add_targets` has them."""
     group.add_argument(*user, metavar="USER", type=user_id, help=f"{users}: name or UID")
     below = group.add_mutually_exclusive_group()
     below.add_argument(
         *("-G", "--cgroup"), metavar="PATH", help="tasks in this cgroup v2 directory and below it"
     )
     below.add_argument(
-        "--container", metavar="NAME", help="the same of a container or unit, by its name or ID"
-    )
+        *("--container",), dest=container, metavar="NAME",
+        help="the same of a container or unit, by its name or ID",
+    )  # fmt: skip
 
 
 def add_program(group: argparse._ArgumentGroup) -> None:
@@ -307,10 +320,9 @@ def add_thread_kinds(group: argparse._ArgumentGroup) -> None:
     """Options `user_threads_only` and `kernel_threads_only`."""
     kind = group.add_mutually_exclusive_group()
     kind.add_argument(
-        *("-u", "--user-threads-only"),
-        action="store_true",
+        *("-u", "--user-threads-only"), action="store_true",
         help="user threads only (no kernel threads)",
-    )
+    )  # fmt: skip
     kind.add_argument(
         *("-k", "--kernel-threads-only"), action="store_true", help="kernel threads only"
     )
@@ -369,10 +381,9 @@ def add_storage(group: argparse._ArgumentGroup, row: str) -> None:
 def add_delimited(group: argparse._ArgumentGroup) -> None:
     """Option `delimited`."""
     group.add_argument(
-        *("-d", "--delimited"),
-        action="store_true",
+        *("-d", "--delimited"), action="store_true",
         help="put a delimiter between user and kernel frames",
-    )
+    )  # fmt: skip
 
 
 def add_serve(group: argparse._ArgumentGroup) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from purebpf.findings.aims import aim
 from purebpf.findings.choose import choose
 from purebpf.findings.evidence import Evidence
@@ -9,7 +11,7 @@ from purebpf.findings.facts import Facts
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules import RULES
 
-__all__ = ["MOST", "find"]
+__all__ = ["MOST", "find", "find_about"]
 
 MOST = 7
 """Findings that a person reads."""
@@ -18,5 +20,26 @@ MOST = 7
 def find(facts: Facts, most: int = MOST) -> list[Finding]:
     """At most `most` findings, the costliest first."""
     evidence = Evidence(facts)
-    found = [finding for rule in RULES for finding in rule(evidence)]
-    return [aim(evidence, finding) for finding in choose(evidence, found)[:most]]
+    return [aim(evidence, finding) for finding in _all(evidence)[:most]]
+
+
+def find_about(facts: Facts, pids: AbstractSet[int], most: int = MOST) -> tuple[list[Finding], int]:
+    """Return the findings that concern some processes, and the number of the other findings.
+
+    A finding concerns the processes that it is about, the clients that lose by it, and the servers
+    that it waits for. Programs that are merely busy are not counted.
+    """
+    evidence = Evidence(facts)
+    found = _all(evidence)
+    about = [finding for finding in found if _concerns(finding, pids)]
+    others = sum(not finding.is_busy for finding in found if finding not in about)
+    return [aim(evidence, finding) for finding in about[:most]], others
+
+
+def _all(evidence: Evidence) -> list[Finding]:
+    return choose(evidence, [finding for rule in RULES for finding in rule(evidence)])
+
+
+def _concerns(finding: Finding, pids: AbstractSet[int]) -> bool:
+    involved = {*finding.pids, *finding.servers, *(loss.pid for loss in finding.lost_by)}
+    return not involved.isdisjoint(pids)

@@ -102,7 +102,7 @@ def container_cgroup(name: str) -> str:
     Raises:
         NoSuchTargetError: there is none, or there are several.
     """
-    from purebpf.symbols.cgroup_names import cgroup_name  # not for -p
+    from purebpf.symbols.cgroup_names import cgroup_name, is_called  # not for -p
 
     root = cgroups.root()
     if root is None:
@@ -114,7 +114,7 @@ def container_cgroup(name: str) -> str:
         label = cgroup_name(text).label
         known.add(label)
         path = _version_2(text)
-        if path and _is_meant(name, label, path):
+        if path and is_called(name, label, path):
             labels[path] = label
     shortest = min(labels, key=len, default="")
     others = [path for path in labels if not f"{path}/".startswith(f"{shortest}/")]
@@ -141,13 +141,3 @@ def _version_2(text: str) -> str:
         if number == "0":
             return path if path != "/" else ""
     return ""
-
-
-def _is_meant(name: str, label: str, path: str) -> bool:
-    last = path.rpartition("/")[2]
-    short = label.rpartition("/")[2]
-    parts = {label, short, short.rpartition(":")[2], label.partition(".")[0], last}
-    if name in parts:
-        return True
-    identifier = last.removesuffix(".scope").rpartition("-")[2]
-    return len(name) >= 6 and identifier.startswith(name)  # noqa: PLR2004 - as `docker ps` shows 12

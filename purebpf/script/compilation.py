@@ -13,6 +13,7 @@ from purebpf.script.lowering.layout import (
     SCRATCH_SLOTS,
     STACK_DEPTH,
     STACKS,
+    TARGET_CGROUP,
     ZEROS,
     Context,
 )
@@ -142,6 +143,8 @@ def _map_specs(context: Context) -> list[MapSpec]:
     if context.uses_stacks:
         kind = bpf_map_type.BPF_MAP_TYPE_STACK_TRACE
         specs.append(MapSpec(STACKS, kind, 4, 8 * STACK_DEPTH, _STACKS))
+    if context.settings.is_in_cgroup:
+        specs.append(MapSpec(TARGET_CGROUP, bpf_map_type.BPF_MAP_TYPE_CGROUP_ARRAY, 4, 4, 1))
     specs += [_map_spec(info) for info in context.maps.values() if not info.in_globals]
     return specs
 

@@ -37,6 +37,8 @@ class Settings(NamedTuple):
     Attributes:
         parameters: `$1` and so on.
         pid: trace this process only; 0 for all.
+        uid: trace tasks that run as this user only; None for all.
+        is_in_cgroup: trace tasks of a cgroup only, whose descriptor the session puts into a map.
         child: the process of the command that the run starts, 0 without one.
         is_unsafe: allow functions that change the traced system.
         environment: config variables of the environment by their lower-case names.
@@ -51,6 +53,8 @@ class Settings(NamedTuple):
     environment: Mapping[str, str] = {}
     options: Mapping[str, str | None] = {}
     probe_filter: str = ""
+    uid: int | None = None
+    is_in_cgroup: bool = False
 
     def parameter(self, number: int) -> int | str:
         """Return the value of `$1`; an absent one is 0, and `$#` (-1) counts them."""

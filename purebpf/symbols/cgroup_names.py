@@ -15,9 +15,10 @@ from functools import lru_cache
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
-__all__ = ["CgroupIds", "CgroupName", "cgroup_ids", "cgroup_name"]
+__all__ = ["CgroupIds", "CgroupName", "cgroup_ids", "cgroup_name", "is_called"]
 
 _SHORT = 12  # digits of an id, as the runtimes themselves print it
+_LEAST = 6  # digits of an id that are enough to mean it
 _LONG_ID = compile_later(r"[0-9a-f]{64}")
 _ID = r"([0-9a-f]{64})"
 _RUNTIMES = (
@@ -118,6 +119,24 @@ def cgroup_ids(text: str) -> CgroupIds:
                 uid = pod[1].replace("_", "-") if pod else ""
                 return CgroupIds(id_match[0], uid)
     return CgroupIds(name.name)
+
+
+def is_called(name: str, label: str, path: str = "") -> bool:
+    """Return True if a person may mean a cgroup by a name.
+
+    Args:
+        name: as purebpf prints it, the first characters of a container's id, or the name of a unit
+            with or without its ending.
+        label: of the cgroup, as `CgroupName` has it.
+        path: of the cgroup, "" if it is not known.
+    """
+    last = path.rpartition("/")[2]
+    short = label.rpartition("/")[2]
+    identifier = short.rpartition(":")[2]
+    if name in {label, short, identifier, label.partition(".")[0], last}:
+        return True
+    whole = last.removesuffix(".scope").rpartition("-")[2]
+    return len(name) >= _LEAST and whole.startswith(name)
 
 
 def _paths(text: str) -> list[list[str]]:

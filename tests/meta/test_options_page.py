@@ -21,10 +21,15 @@ DIFFERENT = {
     "--weight": "perf record has a switch of this name",
 }
 """Long options with values that differ, and why."""
-ALL_THREADS = {"triage", "report", "convert", "diff", "view", "inspect", "doctor", "setup"}
+ALL_THREADS = {"report", "convert", "diff", "view", "inspect", "doctor", "setup"}
 ALL_THREADS |= {"completion", "kwork", "agent", "fleet", "new", "vmlinux"}
-ALL_THREADS |= {"script"}  # a predicate chooses: /pid == 7/
 """Commands that do not choose what runs."""
+NOT_ALL = {
+    "--tid": {"triage", "script"},
+    "--comm": {"script"},
+    "--tree": {"script"},
+}
+"""Findings are about processes; a predicate of a script chooses by `tid`, `comm` and `ppid`."""
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +77,8 @@ def test_every_command_that_measures_takes_a_target(
         for command in commands
         if not any(flag in option.flags for option in command.options)
     }
-    if flag == "--pid":
-        without |= {"script"}  # it has it: to end with the process
-    assert without == ALL_THREADS & {command.name for command in commands}
+    expected = ALL_THREADS | NOT_ALL.get(flag, set())
+    assert without == expected & {command.name for command in commands}
 
 
 def _unit(value: str) -> str:

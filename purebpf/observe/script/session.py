@@ -35,6 +35,7 @@ from purebpf.script.lowering.layout import (
     STACKS,
     STARTED,
     TAI,
+    TARGET_CGROUP,
     WALL,
 )
 from purebpf.script.output.decode import Decoder
@@ -72,6 +73,7 @@ class ScriptSession(SoleOwner):
         omits_warnings: do not print the messages of warnf().
         make_printer: makes the printer of events.
         link_stacks: links the walk of user stacks into the object; for scripts with `ustack`.
+        cgroup_fd: a descriptor of the cgroup whose tasks are traced; for settings with one.
 
     Attributes:
         is_over: True once the script has called exit().
@@ -92,8 +94,10 @@ class ScriptSession(SoleOwner):
         omits_warnings: bool = False,
         make_printer: Callable[..., Printer] = Printer,
         link_stacks: LinkStacks | None = None,
+        cgroup_fd: int | None = None,
     ) -> None:
         self._link_stacks = link_stacks
+        self._cgroup_fd = cgroup_fd
         self._stacks: WalkedStacks | None = None
         self._signals: OwnSignals | None = None
         self._iterations: Iterations | None = None
@@ -118,6 +122,8 @@ class ScriptSession(SoleOwner):
         with ExitStack() as owned:
             compilation = self.compilation
             self._object = self._load(compilation, owned)
+            if self._cgroup_fd is not None:
+                self._object.maps[TARGET_CGROUP][0] = self._cgroup_fd
             size = -(-compilation.globals_size // _PAGE) * _PAGE
             memory = Memory(self._object.maps["globals"].fileno(), size, writable=True)
             owned.callback(memory.close)

@@ -12,7 +12,8 @@ from purebpf.script.settings import Config, Settings
 from purebpf.script.types import Type
 
 __all__ = ["BUSY", "EXITED", "FIRST_FREE", "LOST", "LOST_STACKS", "SCRATCH", "SCRATCH_SLOTS",
-           "STACKS", "STACK_DEPTH", "STARTED", "TAI", "WALL", "ZEROS", "Context"]  # fmt: skip
+           "STACKS", "STACK_DEPTH", "STARTED", "TAI", "TARGET_CGROUP", "WALL", "ZEROS",
+           "Context"]  # fmt: skip
 
 LOST, STARTED, BUSY, LOST_STACKS = 0, 8, 16, 24
 """Places in the globals: lost events, the start in ns, runs without scratch, lost stacks."""
@@ -22,6 +23,8 @@ EXITED = 48
 """Place of the word that exit() sets: timers of the script do nothing from then on."""
 FIRST_FREE = 56
 SCRATCH, ZEROS, STACKS = "scratch", "zeros", "stacks"
+TARGET_CGROUP = "target_cgroup"
+"""The map with the descriptor of the cgroup whose tasks are traced."""
 SCRATCH_SLOTS = 4
 STACK_DEPTH = 127
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from purebpf.asm import R0, R1, R6, Program
-from purebpf.asm.program import Function
+from purebpf.asm import R0, R1, R6, Label, Program
+from purebpf.asm.program import Function, MapName
 from purebpf.btf.types.kinds import Kind
 from purebpf.script.lowering.frame import NeedsScratchError
 from purebpf.script.lowering.known_values import KnownValue, find_known_value
-from purebpf.script.lowering.layout import EXITED, Context
+from purebpf.script.lowering.layout import EXITED, TARGET_CGROUP, Context
 from purebpf.script.lowering.statements import Statements
+from purebpf.script.script_error import ScriptError
 from purebpf.script.types import I64, room
 from purebpf.script.unit import Unit
 
 __all__ = ["generate"]
 
 _EVERY_PROCESS = ("begin", "end", "interval", "self", "bench", "iter")
+"""Kinds of blocks whose current task does not matter: purebpf itself runs them."""
 
 
 def generate(unit: Unit, context: Context) -> tuple[Program, list[Function]]:
@@ -40,10 +42,10 @@ def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list
     generator.mark_line(unit.probe)
     code.copy(R6, R1)
     plain_end = generator.end
-    if context.settings.pid and unit.point.kind not in _EVERY_PROCESS:
-        generator.task_number(is_process=True)
-        code.jump("!=", R0, context.settings.pid, plain_end)
+    if unit.point.kind not in _EVERY_PROCESS:
+        _leave_for_other_tasks(generator, context, plain_end)
     if unit.point.kind == "iter":
+        _refuse_targets(unit, context)
         _leave_at_the_end(generator, context)
     if unit.point.kind in ("interval", "iter"):
         code.map_value(R1, "globals", EXITED)
@@ -76,6 +78,39 @@ def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list
     code.exit()
     code.drop_unreachable()
     return code, generator.functions
+
+
+def _leave_for_other_tasks(generator: Statements, context: Context, end: Label) -> None:
+    """Leave if the current task is none of those that the options choose."""
+    code, settings = generator.code, context.settings
+    if settings.pid:
+        generator.task_number(is_process=True)
+        code.jump("!=", R0, settings.pid, end)
+    if settings.uid is not None:
+        code.call_helper("get_current_uid_gid")
+        code.zero_extend(R0)
+        code.move(R1, settings.uid)  # a jump would compare a number above 2^31 as negative
+        code.jump_register("!=", R0, R1, end)
+    if settings.is_in_cgroup:
+        code.call_helper("current_task_under_cgroup", MapName(TARGET_CGROUP), 0)
+        code.jump("!=", R0, 1, end)
+
+
+def _refuse_targets(unit: Unit, context: Context) -> None:
+    """Refuse options that an iterator cannot follow: its objects are no current task.
+
+    Raises:
+        ScriptError: there is such an option.
+    """
+    if context.settings.uid is None and not context.settings.is_in_cgroup:
+        return
+    node = unit.probe.points[0]
+    raise ScriptError(
+        "an iterator visits objects and has no current task, which --cgroup and --uid compare",
+        node.start,
+        node.end,
+        "leave these options out, and compare members of ctx in a predicate",
+    )
 
 
 def _leave_at_the_end(generator: Statements, context: Context) -> None:

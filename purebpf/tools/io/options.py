@@ -83,8 +83,9 @@ def build_parser() -> argparse.ArgumentParser:
         *("-n", "--top"), metavar="N", type=positive_int, help="only the first N rows"
     )
     output.add_argument(
-        *("--rows",), metavar="N", type=positive_int,
+        *("--map-entries",), dest="rows", metavar="N", type=positive_int,
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
+    parser.add_old_name(output, "--rows", "--map-entries", dest="rows", type=positive_int)
     parser.take_defaults(command_parser, IoOptions, EventView, IoView)
     return command_parser

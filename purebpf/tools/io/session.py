@@ -21,7 +21,7 @@ the queue came first, the bio second, and the direction third."""
 
 _LOSSES = {
     "requests_full": "requests were not followed: more than 16384 were under way",
-    "rows_full": "requests were not added up: no row was left. Raise --rows",
+    "rows_full": "requests were not added up: no row was left. Raise --map-entries",
     "before": "note: requests were under way when the run began",
     "in_flight": "note: requests were under way when it ended",
     "outside_namespace": "times a target task had no ID in this PID namespace",

@@ -136,9 +136,10 @@ def _add_output(output: argparse._ArgumentGroup) -> None:
         help="print a table at this interval, with what ended in it (top: 1)",
     )  # fmt: skip
     output.add_argument(
-        *("--rows",), metavar="N", type=positive_int,
+        *("--map-entries",), dest="rows", metavar="N", type=positive_int,
         help="maximum number of rows of each CPU (default %(default)s)",
     )  # fmt: skip
+    parser.add_old_name(output, "--rows", "--map-entries", dest="rows", type=positive_int)
 
 
 def _kinds(text: str) -> tuple[str, ...]:

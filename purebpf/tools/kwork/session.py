@@ -41,7 +41,7 @@ _NO_DELAY = (1 << 64) - 1
 
 _LOSSES = {
     "runs_full": "runs are counted, but not shown: the ring was full",
-    "rows_full": "runs were not counted: no row was left. Raise --rows",
+    "rows_full": "runs were not counted: no row was left. Raise --map-entries",
     "working_full": "runs were not counted: more than 16384 workers ran at once",
     "nested": "runs were dropped, as more than 4 were nested in one another",
     "ends_missed": "runs have an end that was not seen; they are not counted",

@@ -199,9 +199,10 @@ def _add_tables(group: argparse._ArgumentGroup) -> None:
         help="the N rows with most time (default %(default)s)",
     )  # fmt: skip
     group.add_argument(
-        *("--rows",), metavar="N", type=positive_int,
+        *("--map-entries",), dest="rows", metavar="N", type=positive_int,
         help="maximum number of rows, and of paths in the tree (default %(default)s)",
     )  # fmt: skip
+    parser.add_old_name(group, "--rows", "--map-entries", dest="rows", type=positive_int)
 
 
 def _pair(text: str) -> str:

@@ -37,8 +37,8 @@ _LOSSES = {
     "in_flight": "note: calls were in flight when the run ended",
     "too_deep": "calls were not timed: they were made in 64 others of the thread",
     "states_full": "calls were not timed: the kernel had no memory for the state of a task",
-    "rows_full": "calls were not added up: no row was left. Raise --rows",
-    "nodes_full": "calls were not added to the tree: no path was left. Raise --rows",
+    "rows_full": "calls were not added up: no row was left. Raise --map-entries",
+    "nodes_full": "calls were not added to the tree: no path was left. Raise --map-entries",
     "probes_missed": "times the kernel did not run a program at a probe: it was inside of another, "
     "or had no place to follow a return",
     "threads_left": "processes went on without the thread of their probes: calls of up to a second "

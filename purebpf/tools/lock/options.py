@@ -118,9 +118,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="the N rows with most time (default %(default)s)",
     )  # fmt: skip
     output.add_argument(
-        *("--rows",), metavar="N", type=positive_int,
+        *("--map-entries",), dest="rows", metavar="N", type=positive_int,
         help="maximum number of rows (default %(default)s)",
     )  # fmt: skip
+    parser.add_old_name(output, "--rows", "--map-entries", dest="rows", type=positive_int)
     parser.take_defaults(command_parser, LockOptions, EventView, LockView)
     command_parser.set_defaults(by="")  # what is measured decides
     return command_parser

@@ -30,7 +30,7 @@ __all__ = ["Locks"]
 
 _LOSSES = {
     "waits_full": "waits were not followed: more than 16384 threads waited at once",
-    "rows_full": "waits were not added up: no row was left. Raise --rows",
+    "rows_full": "waits were not added up: no row was left. Raise --map-entries",
     "ends_missed": "waits have an end that was not seen; they are not counted",
     "stacks_full": "stacks were dropped: the table of stacks was full",
     "outside_namespace": "waits are of tasks without an ID in this PID namespace",

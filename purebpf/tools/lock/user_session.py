@@ -42,7 +42,7 @@ _SLOW_S = 0.25
 """Between two looks for slow waits: their stacks are finished and named together."""
 _LOSSES = {
     "waits_full": "waits were not followed: more than 32768 threads waited at once",
-    "rows_full": "waits were not added up: no row was left. Raise --rows",
+    "rows_full": "waits were not added up: no row was left. Raise --map-entries",
     "locks_full": "waits have no waker: more than 16384 locks were waited for",
     "events_full": "slow waits were not shown: the ring was full. Raise the time of --slower",
     "stacks_full": "stacks were dropped: the table of stacks was full",

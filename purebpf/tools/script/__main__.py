@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -152,6 +153,7 @@ def _measure(options: ScriptOptions, session: ScriptSession, output: ScriptOutpu
 def _trace(
     options: ScriptOptions, compilation: Compilation, stop: Stop, child: Child | None, followed: int
 ) -> int:
+    from purebpf.measure.targets import open_cgroup
     from purebpf.observe.script.session import ScriptSession
     from purebpf.tools.script.output import ScriptOutput
     from purebpf.tools.script.session import wait
@@ -159,6 +161,7 @@ def _trace(
 
     pids = {number for number in (options.pid, child.pid if child else 0) if number}
     with (
+        nullcontext() if options.cgroup is None else open_cgroup(options.cgroup) as cgroup,
         ScriptOutput(options.output, options.buffering) as output,
         ScriptSession(
             compilation,
@@ -167,6 +170,7 @@ def _trace(
             is_json=options.is_json,
             omits_warnings=options.omits_warnings,
             link_stacks=partial(link_stacks, pids=pids),
+            cgroup_fd=cgroup.fileno() if cgroup is not None else None,
         ) as session,
     ):
         if options.mode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from typing import cast
 
 from purebpf.cli import parser
 from purebpf.tools.script.imitation import BpftraceParser
@@ -24,6 +25,7 @@ _EXAMPLES = """examples:
   purebpf script -e 'profile:hz:99 { @[kstack] = count(); }'
   purebpf script latency.bt 10                   a file; $1 is 10
   purebpf script -c 'ls -l' -e 'uprobe:libc.so.6:malloc { @ = hist(arg0); }'
+  purebpf script --container web FILE            events of a container's tasks only
 """
 
 
@@ -46,6 +48,8 @@ def parse(argv: Sequence[str], *, as_bpftrace: bool = False) -> ScriptOptions:
         options=options,
         command=parsed.child,
         pid=parsed.pid,
+        uid=getattr(parsed, "uid", None),
+        cgroup=_cgroup(parsed),
         output=parsed.output,
         is_json=parsed.format == "json",
         is_quiet=parsed.quiet,
@@ -91,6 +95,19 @@ def _process(text: str) -> int:
     return int(text)
 
 
+def _cgroup(parsed: argparse.Namespace) -> str | None:
+    """Return the folder of the chosen cgroup, or of the container by its name.
+
+    Raises:
+        NoSuchTargetError: there is no such container.
+    """
+    if (name := getattr(parsed, "container", None)) is None:
+        return cast("str | None", getattr(parsed, "cgroup", None))
+    from purebpf.measure.named_targets import container_cgroup
+
+    return container_cgroup(name)
+
+
 def _format(text: str) -> str:
     if text not in ("text", "json"):
         message = f'Invalid output format "{text}"\nValid formats: text, json'
@@ -131,6 +148,7 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
         help="text, or lines of JSON",
     )  # fmt: skip
     if not as_bpftrace:
+        parser.add_scope(command_parser, "events whose task runs as this user, only")
         command_parser.add_argument(
             *("--json",), dest="format", action="store_const", const="json",
             help="same as --format json",

@@ -18,6 +18,8 @@ class ScriptOptions(NamedTuple):
         parameters: `$1` and so on.
         command: a command to run while the script is attached.
         pid: trace this process only; 0 for all.
+        uid: trace tasks that run as this user only; None for all.
+        cgroup: trace tasks in this cgroup v2 directory, and below it; None for all.
         output: a file for the script's output.
         is_json: print lines of JSON.
         is_quiet: say nothing but the script's own output.
@@ -41,6 +43,8 @@ class ScriptOptions(NamedTuple):
     parameters: tuple[str, ...] = ()
     command: str = ""
     pid: int = 0
+    uid: int | None = None
+    cgroup: str | None = None
     output: str | None = None
     is_json: bool = False
     is_quiet: bool = False

@@ -41,7 +41,8 @@ def compile_request(options: ScriptOptions, text: str, name: str, child: int = 0
         if key.startswith(_PREFIX)
     }
     settings = Settings(options.parameters, options.pid, child, options.is_unsafe, environment,
-                        options.options, options.probe_filter)  # fmt: skip
+                        options.options, options.probe_filter, options.uid,
+                        options.cgroup is not None)  # fmt: skip
     return compile_script(text, LocalHost(options.pid), settings, name)
 
 

@@ -7,13 +7,15 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from purebpf.cli import command
 from purebpf.cli.output import Output
 from purebpf.tools.triage.options import TriageOptions, build_parser, parse
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from purebpf.findings.facts import Facts
     from purebpf.results import Loss
 
@@ -27,6 +29,8 @@ _VAGUE = frozenset({"waits"})
 """Kinds that need the side of a connection, which stored windows do not have."""
 FOUND = 10
 """There are findings."""
+_Measured: TypeAlias = "tuple[Facts, list[tuple[str, Loss, str]], AbstractSet[int] | None]"
+"""The facts, their losses, and the processes that matter; None: all."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -36,51 +40,60 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: TriageOptions) -> int:
     # what --help and a misspelt option need not pay for
-    from purebpf.findings.find import find
+    from purebpf.findings.find import find, find_about
     from purebpf.tools.triage.render import document, lines
 
     with Output(options.output) as output:
-        facts, losses = _facts(options)
+        facts, losses, pids = _facts(options)
         if options.save:
             _save(facts, options.save)
-        findings = find(facts)
-        if _is_stored(options):  # commands measure the present
+        others = None
+        if pids is None:
+            findings = find(facts)
+        else:
+            findings, others = find_about(facts, pids)
+        if options.is_stored:  # commands measure the present
             show = ("view", options.folder or _STORE)
             findings = [one._replace(command=show) for one in findings if one.kind not in _VAGUE]
-        text = [document(facts, findings)] if options.format == "json" else lines(facts, findings)
-        output.write(text)
-    is_live = options.load is None and not _is_stored(options)
+        if options.format == "json":
+            output.write([document(facts, findings, others)])
+        else:
+            output.write(lines(facts, findings, others))
+    is_live = options.load is None and not options.is_stored
     lost = _say_losses(losses, verbose=options.verbose) if is_live else False
     if options.strict and lost:
         return command.LOSS
     return FOUND if any(not finding.is_busy for finding in findings) else 0
 
 
-def _is_stored(options: TriageOptions) -> bool:
-    return options.since_s is not None or options.folder is not None
+def _facts(options: TriageOptions) -> _Measured:
+    from purebpf.tools.triage.target import processes_called
 
-
-def _facts(options: TriageOptions) -> tuple[Facts, list[tuple[str, Loss, str]]]:
     if options.load:
-        return _load(options.load), []
-    if not _is_stored(options):
+        facts = _load(options.load)
+    elif not options.is_stored:
         return _measure(options)
-    from purebpf.tools.triage.stored_windows import facts_of, read_windows
+    else:
+        from purebpf.tools.triage.stored_windows import facts_of, read_windows
 
-    folder = options.folder or _STORE
-    windows = read_windows(folder, options.since_s or _SINCE_S)
-    return facts_of(windows, os.cpu_count() or 1), []
+        windows = read_windows(options.folder or _STORE, options.since_s or _SINCE_S)
+        facts = facts_of(windows, os.cpu_count() or 1)
+    name = options.container_name
+    return facts, [], None if name is None else processes_called(facts.processes, name)
 
 
-def _measure(options: TriageOptions) -> tuple[Facts, list[tuple[str, Loss, str]]]:
+def _measure(options: TriageOptions) -> _Measured:
     from purebpf.measure.run import prepare, run
     from purebpf.tools.triage.countdown import countdown
     from purebpf.tools.triage.session import Triage
+    from purebpf.tools.triage.target import ChosenProcesses
 
+    chosen = ChosenProcesses(options) if options.has_target else None
     triage = partial(Triage, options.duration_s)
     with prepare(triage) as (session, ends), countdown() as show:
         facts = run(session, ends, lambda: show(session.left_s))
-    return facts, [(name, profile.loss, unit) for name, profile, unit in session.profiles]
+    losses = [(name, profile.loss, unit) for name, profile, unit in session.profiles]
+    return facts, losses, None if chosen is None else chosen.in_all()
 
 
 def _load(path: str) -> Facts:

@@ -22,6 +22,7 @@ _EPILOG = """\
 examples:
   purebpf triage                    ten seconds
   purebpf triage 30                 half a minute, for what is rare
+  purebpf triage --container web    what makes one container slow
   purebpf triage --json | jq .findings[0]
   purebpf triage --save facts.json  keep what was measured
   purebpf triage --load facts.json  find in it again, anywhere
@@ -35,9 +36,18 @@ later. docs/triage.md"""
 
 
 class TriageOptions(NamedTuple):
-    """The duration of the look, and the form of the result."""
+    """The duration of the look, the processes that matter, and the form of the result.
+
+    `pids`, `comm`, `tree`, `uid` and `cgroup` are those of `purebpf.measure.options`.
+    """
 
     duration_s: float = DEFAULT_S
+    pids: tuple[int, ...] = ()
+    comm: str | None = None
+    tree: bool = False
+    uid: int | None = None
+    cgroup: str | None = None
+    container_name: str | None = None
     format: str | None = None
     save: str | None = None
     load: str | None = None
@@ -47,16 +57,48 @@ class TriageOptions(NamedTuple):
     strict: bool = False
     verbose: bool = False
 
+    @property
+    def is_stored(self) -> bool:
+        """True if the answer comes from windows that an agent stored."""
+        return self.since_s is not None or self.folder is not None
+
+    @property
+    def tids(self) -> tuple[int, ...]:
+        """No threads: findings are about processes."""
+        return ()
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """No CPUs: findings are about processes."""
+        return ()
+
+    @property
+    def has_target(self) -> bool:
+        """True if some processes matter, and not the whole machine."""
+        return bool(self.pids or self.comm or self.cgroup or self.container_name) or (
+            self.uid is not None
+        )
+
 
 def parse(argv: Sequence[str]) -> TriageOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
-    return parser.pick(TriageOptions, parser.parse(build_parser(), argv, {}))
+    command_parser = build_parser()
+    options = parser.pick(TriageOptions, parser.parse(command_parser, argv, {}))
+    if (options.load or options.is_stored) and options._replace(container_name=None).has_target:
+        command_parser.error(
+            "--load, --since and --from know processes of the past, by --container NAME only"
+        )
+    return options
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     command_parser = parser.new("purebpf triage", _DESCRIPTION, _EPILOG, usage="[duration]")
     parser.add_duration(command_parser, "look", default="%(default)g")
+    whom = command_parser.add_argument_group(
+        "findings that concern these processes; the whole machine is measured nevertheless"
+    )
+    parser.add_targets(whom, threads=None, cpus=None, container="container_name")
     output = command_parser.add_argument_group("output")
     parser.add_format(output, about="json: the findings, schema 1")
     output.add_argument("--save", metavar="FILE", help="write the facts to a file, too")

@@ -27,12 +27,24 @@ _PLACE = re.compile(r"(\S) \(([^\s()]+:\d+|\d+)\)")
 """A name and its place or process ID."""
 
 
-def lines(facts: Facts, findings: Sequence[Finding]) -> Iterator[str]:
-    """The result for a person."""
+def lines(facts: Facts, findings: Sequence[Finding], others: int | None = None) -> Iterator[str]:
+    """The result for a person.
+
+    Args:
+        facts: the measurement.
+        findings: the ones to show.
+        others: how many findings concern other processes than the chosen ones; None: all were
+            chosen.
+    """
     faults = [finding for finding in findings if not finding.is_busy]
     if faults:
         many = f"{len(faults)} finding{'s' if len(faults) > 1 else ''}"
         yield f"{many} in {facts.elapsed_s:.0f} s, by cost: seconds a second that somebody loses\n"
+    elif others is not None:
+        yield (
+            f"Nothing found about these processes in {facts.elapsed_s:.0f} s: "
+            f"{busy_cpus(facts):.1f} of {facts.cpus} CPUs busy.\n"
+        )
     else:
         yield (
             f"Nothing found in {facts.elapsed_s:.0f} s: {busy_cpus(facts):.1f} of {facts.cpus} CPUs"
@@ -41,6 +53,11 @@ def lines(facts: Facts, findings: Sequence[Finding]) -> Iterator[str]:
     for finding in findings:
         yield "\n"
         yield from _finding(finding)
+    if others:
+        yield (
+            f"\n{others} more finding{'s' if others > 1 else ''} about other processes: run it "
+            "without a target\n"
+        )
     for sentence in facts.missing:
         yield (
             "\n" + textwrap.fill(f"not measured: {sentence}", _WIDTH, subsequent_indent="  ") + "\n"
@@ -87,7 +104,7 @@ def _losses(finding: Finding) -> Iterable[str]:
         yield f"{loss.name} ({loss.pid}) {loss.cost:.2f} s/s"
 
 
-def document(facts: Facts, findings: Sequence[Finding]) -> str:
+def document(facts: Facts, findings: Sequence[Finding], others: int | None = None) -> str:
     """One line of JSON: docs/triage.md has the schema."""
     tree = {
         "schema": SCHEMA,
@@ -98,6 +115,7 @@ def document(facts: Facts, findings: Sequence[Finding]) -> str:
         "missing": list(facts.missing),
         "findings": [_tree(finding) for finding in findings if not finding.is_busy],
         "busy": [_tree(finding) for finding in findings if finding.is_busy],
+        "others": others or 0,
     }
     return json.dumps(tree) + "\n"
 

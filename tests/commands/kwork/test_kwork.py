@@ -195,9 +195,9 @@ def test_intervals_add_up_and_json_has_the_loss():
 
 
 def test_a_full_table_is_loss():
-    done = run("kwork", "--rows", "1", "--strict", "0.5")
+    done = run("kwork", "--map-entries", "1", "--strict", "0.5")
     assert done.returncode == 3, done.stdout
-    assert "no row was left. Raise --rows" in " ".join(done.stderr.split())
+    assert "no row was left. Raise --map-entries" in " ".join(done.stderr.split())
 
 
 def test_a_cpu_that_is_offline_is_reported():

@@ -110,6 +110,21 @@ def test_idle_workers_are_no_finding(tmp_path: Path) -> None:
         assert findings_about(pid, "3") == []
 
 
+def test_findings_about_one_process_only(tmp_path: Path) -> None:
+    """Zombies and nothing else, beside a convoy; the convoy is one of the others."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with program(tmp_path / "a", CONVOY), program(tmp_path / "b", ZOMBIES) as pid:
+        result = purebpf("triage", "--json", "3", "-p", str(pid))
+        assert result.returncode == FOUND, result.stderr
+        tree = json.loads(result.stdout)
+        assert [one["kind"] for one in tree["findings"]] == ["zombies"]
+        assert tree["others"] >= 1
+        nobody = purebpf("triage", "1", "-p", str(1 << 22))
+    assert nobody.returncode == 1
+    assert "no process or thread has ID 4194304" in nobody.stderr
+
+
 def test_zombies_are_found(tmp_path: Path) -> None:
     saved = tmp_path / "facts.json"
     with program(tmp_path, ZOMBIES) as pid:

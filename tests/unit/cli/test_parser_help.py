@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 from purebpf.cli import parser
@@ -84,6 +86,15 @@ def test_every_way_of_parsing_refuses_an_unknown_option_first(
 
 def test_a_command_behind_dashes_has_options_of_its_own() -> None:
     assert parser.parse(made(), ["5", "--", "ls", "--all"], {}).command == ("ls", "--all")
+
+
+@pytest.mark.parametrize("name", ["io", "kwork", "latency", "lock"])
+def test_the_size_of_a_table_has_one_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command_parser = import_module(f"purebpf.tools.{name}.options").build_parser()
+    assert command_parser.parse_args(["--map-entries", "9"]).rows == 9
+    assert not capsys.readouterr().err
+    assert command_parser.parse_args(["--rows", "9"]).rows == 9
+    assert "--rows is called --map-entries now" in " ".join(capsys.readouterr().err.split())
 
 
 def test_an_old_name_works_and_says_the_new_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,8 +65,8 @@ def test_the_error_names_limit_map_and_option(
 @pytest.mark.parametrize(
     ("command", "name", "advice"),
     [
-        ("lock", "rows", "make it smaller with --rows, or raise that limit"),
-        ("latency", "nodes", "make it smaller with --rows, or raise that limit"),
+        ("lock", "rows", "make it smaller with --map-entries, or raise that limit"),
+        ("latency", "nodes", "make it smaller with --map-entries, or raise that limit"),
         ("lock", "stacks", "raise that limit"),
         ("trace", "events", "raise that limit"),
     ],

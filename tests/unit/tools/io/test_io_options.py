@@ -11,7 +11,7 @@ from tests.support.command_line import asking
 
 ALL = """\
 -p 12,13 --tree -C 0-1 -G /sys/fs/cgroup --slower 2.5 --device vda --failed --by file --hist
---rows 9 --format json -o out --strict 7"""
+--map-entries 9 --format json -o out --strict 7"""
 
 
 def test_nothing_is_every_device() -> None:

@@ -18,7 +18,7 @@ def test_nothing_is_a_report_of_all_kinds() -> None:
 
 
 def test_every_option_becomes_its_field() -> None:
-    line = "latency -k irq,work -n a* -n b -C 0-1 -A --queued-by --hist -E 5 -i 2 --rows 9"
+    line = "latency -k irq,work -n a* -n b -C 0-1 -A --queued-by --hist -E 5 -i 2 --map-entries 9"
     assert parse([*line.split(), "--format", "csv", "--strict", "7"]) == asking(
         DEFAULTS,
         mode="latency",
@@ -51,7 +51,7 @@ def test_top_has_an_interval_of_a_second_unless_another_is_given() -> None:
         ("-k irqs", "unknown kind 'irqs' (known: irq, softirq, tasklet, work"),
         ("-s name", "invalid choice: 'name'"),
         ("reports", "'reports' is not a duration such as 500ms"),
-        ("--rows 0", "'0' must be above zero"),
+        ("--map-entries 0", "'0' must be above zero"),
     ],
 )
 def test_wrong_options_are_reported(

@@ -11,7 +11,7 @@ from tests.support.command_line import asking
 
 ALL = """\
 -p 12,13 --tree -C 0-1 -G /sys/fs/cgroup --slower 2.5 --type mutex,rwsem:W --by owner --hist
---stacks -i 2 -E 5 --rows 9 --format json -o out --strict 7"""
+--stacks -i 2 -E 5 --map-entries 9 --format json -o out --strict 7"""
 
 
 def test_nothing_is_every_lock_by_caller() -> None:
@@ -46,7 +46,7 @@ def test_every_option_becomes_its_field() -> None:
         ("--type mutes", "unknown type of lock 'mutes' (known: semaphore, spinlock, rwsem:R"),
         ("--by name", "invalid choice: 'name'"),
         ("--slower -1", "'-1' must be zero or more milliseconds"),
-        ("--rows 0", "'0' must be above zero"),
+        ("--map-entries 0", "'0' must be above zero"),
         ("-E x", "'x' is not a whole number"),
     ],
 )

@@ -58,6 +58,10 @@ def test_findings_of_an_incident_that_is_over(
     )
     assert "the lock that reserve takes" in convoy["what"]
     assert (busy["kind"], busy["own"]["function"]) == ("cpu", "price")
+    assert main(["--from", str(tmp_path), "--container", "shop", "--json"]) == 10
+    assert json.loads(capsys.readouterr().out)["findings"] == shown["findings"]
+    assert main(["--from", str(tmp_path), "--container", "web"]) == 1
+    assert "no container or unit 'web' was measured" in capsys.readouterr().err
     assert convoy["command"] == ["view", str(tmp_path)]
     assert shown["elapsed_s"] == 60.0
     assert any("stored windows hold the stacks" in sentence for sentence in shown["missing"])

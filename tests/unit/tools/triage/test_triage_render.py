@@ -9,10 +9,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from purebpf.findings.facts import Facts
+from purebpf.findings.facts import Facts, Process
 from purebpf.findings.finding import Finding, Loss, Source
+from purebpf.measure.targets import NoSuchTargetError
 from purebpf.tools.triage.options import TriageOptions, parse
 from purebpf.tools.triage.render import SCHEMA, document, lines
+from purebpf.tools.triage.target import processes_called
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -47,6 +49,15 @@ def test_a_finding_in_eighty_columns() -> None:
             -> purebpf profile -p 7
 """
     )
+
+
+def test_findings_about_other_processes_are_counted() -> None:
+    assert "".join(lines(FACTS, [], 2)) == (
+        "Nothing found about these processes in 10 s: 0.4 of 2 CPUs busy.\n"
+        "\n2 more findings about other processes: run it without a target\n"
+    )
+    assert "more finding" not in "".join(lines(FACTS, [CONVOY], 0))
+    assert json.loads(document(FACTS, [CONVOY], 2))["others"] == 2
 
 
 def test_health_is_one_line() -> None:
@@ -122,7 +133,36 @@ def test_other_documents_do_not_meet_it(field: str, value: object) -> None:
         ([], TriageOptions()),
         (["3"], TriageOptions(duration_s=3.0)),
         (["--json", "--save", "f.json"], TriageOptions(format="json", save="f.json")),
+        (["--container", "web"], TriageOptions(container_name="web")),
+        (["-p", "7", "--tree"], TriageOptions(pids=(7,), tree=True)),
     ],
 )
 def test_options(words: list[str], options: TriageOptions) -> None:
     assert parse(words) == options
+
+
+@pytest.mark.parametrize("target", [("-p", "7"), ("--comm", "web"), ("-G", "/a"), ("--uid", "0")])
+@pytest.mark.parametrize("past", [("--load", "f.json"), ("--since", "10m"), ("--from", "/var")])
+def test_processes_of_the_past_have_no_numbers(
+    target: tuple[str, ...], past: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse([*past, *target])
+    assert end.value.code == 2
+    assert "by --container NAME only" in capsys.readouterr().err
+    assert parse([*past, "--container", "web"]).container_name == "web"
+
+
+def test_a_container_of_the_past_is_found_by_its_names() -> None:
+    digits = "0123456789ab" + 52 * "c"
+    processes = (
+        Process(7, 1, "web", cgroup=f"0::/system.slice/docker-{digits}.scope"),
+        Process(8, 1, "db", cgroup="0::/system.slice/db.service", unit="db.service"),
+        Process(-1, 0, "shop", unit="shop.service"),
+    )
+    for name in ("docker:0123456789ab", "012345", digits):
+        assert processes_called(processes, name) == {7}
+    assert processes_called(processes, "db") == {8}
+    assert processes_called(processes, "shop.service") == {-1}
+    with pytest.raises(NoSuchTargetError, match="'cache' was measured; there were: db"):
+        processes_called(processes, "cache")
