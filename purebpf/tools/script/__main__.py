@@ -195,7 +195,7 @@ def _trace(
             return 0
         if child is not None:
             child.start()
-        wait(session, stop, followed, output.flush)
+        wait(session, stop, followed, output.flush, options.duration_s)
         session.finish()
         output.flush()
         for sentence in session.losses():

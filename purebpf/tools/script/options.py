@@ -25,7 +25,7 @@ _EXAMPLES = """examples:
   purebpf script -e 'profile:hz:99 { @[kstack] = count(); }'
   purebpf script latency.bt 10                   a file; $1 is 10
   purebpf script -c 'ls -l' -e 'uprobe:libc.so.6:malloc { @ = hist(arg0); }'
-  purebpf script --container web FILE            events of a container's tasks only
+  purebpf script --container web FILE            tasks of a container only
 """
 
 
@@ -50,6 +50,7 @@ def parse(argv: Sequence[str], *, as_bpftrace: bool = False) -> ScriptOptions:
         pid=parsed.pid,
         uid=getattr(parsed, "uid", None),
         cgroup=_cgroup(parsed),
+        duration_s=getattr(parsed, "duration", None),
         output=parsed.output,
         is_json=parsed.format == "json",
         is_quiet=parsed.quiet,
@@ -149,6 +150,7 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
     )  # fmt: skip
     if not as_bpftrace:
         parser.add_scope(command_parser, "events whose task runs as this user, only")
+        parser.add_duration_option(command_parser, "end after 5s, 500ms, 2m (default: at Ctrl-C)")
         command_parser.add_argument(
             *("--json",), dest="format", action="store_const", const="json",
             help="same as --format json",

@@ -20,6 +20,7 @@ class ScriptOptions(NamedTuple):
         pid: trace this process only; 0 for all.
         uid: trace tasks that run as this user only; None for all.
         cgroup: trace tasks in this cgroup v2 directory, and below it; None for all.
+        duration_s: end after this time; None: at exit(), a signal, or the end of the process.
         output: a file for the script's output.
         is_json: print lines of JSON.
         is_quiet: say nothing but the script's own output.
@@ -45,6 +46,7 @@ class ScriptOptions(NamedTuple):
     pid: int = 0
     uid: int | None = None
     cgroup: str | None = None
+    duration_s: float | None = None
     output: str | None = None
     is_json: bool = False
     is_quiet: bool = False

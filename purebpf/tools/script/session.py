@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import shlex
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -21,6 +23,8 @@ from purebpf.tools.script.request import ScriptOptions
 __all__ = ["compile_request", "opened", "wait"]
 
 _PREFIX = "BPFTRACE_"
+_LONGEST_MS = 1 << 30
+"""The longest sleep that poll(2) takes: 12 days."""
 
 
 def compile_request(options: ScriptOptions, text: str, name: str, child: int = 0) -> Compilation:
@@ -76,9 +80,14 @@ def opened(options: ScriptOptions) -> Iterator[tuple[Stop, Child | None, int]]:
 
 
 def wait(
-    session: ScriptSession, stop: Stop, followed: int, on_events: Callable[[], object]
+    session: ScriptSession,
+    stop: Stop,
+    followed: int,
+    on_events: Callable[[], object],
+    duration_s: float | None = None,
 ) -> None:
-    """Take events until exit(), a signal, or the end of the followed process."""
+    """Take events until exit(), a signal, the end of the followed process or of `duration_s`."""
+    end_s = math.inf if duration_s is None else time.monotonic() + duration_s
     poll = select.poll()
     for descriptor in (*session.fds, stop.fileno(), followed):
         if descriptor >= 0:
@@ -87,7 +96,12 @@ def wait(
     session.drain()
     on_events()
     while not session.is_over and not stop and not session.only_special:
-        ready = [descriptor for descriptor, _ in poll.poll(session.pause_ms())]
+        left_s = end_s - time.monotonic()
+        if left_s <= 0:
+            break
+        pause_ms = session.pause_ms()
+        limits = (1e3 * left_s, _LONGEST_MS if pause_ms is None else pause_ms)
+        ready = [descriptor for descriptor, _ in poll.poll(min(limits))]
         session.drain()
         on_events()
         if followed in ready:

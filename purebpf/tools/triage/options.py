@@ -96,7 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
     command_parser = parser.new("purebpf triage", _DESCRIPTION, _EPILOG, usage="[duration]")
     parser.add_duration(command_parser, "look", default="%(default)g")
     whom = command_parser.add_argument_group(
-        "findings that concern these processes; the whole machine is measured nevertheless"
+        "findings about these processes (the whole machine is measured)"
     )
     parser.add_targets(whom, threads=None, cpus=None, container="container_name")
     output = command_parser.add_argument_group("output")

@@ -20,6 +20,7 @@ _EPILOG = """\
 examples:
   purebpf view profiles/
   purebpf view --serve 127.0.0.1:8080 .
+  purebpf view /var/lib/purebpf          what the agent has stored
 
 It listens on 127.0.0.1 and answers only requests with the token of
 the printed address. Ctrl-C ends it.

@@ -37,6 +37,11 @@ def test_begin_and_end_run_and_the_maps_are_printed() -> None:
     assert done.stderr == "Attached 2 probes\n"
 
 
+def test_a_script_ends_after_its_duration() -> None:
+    done = script("-q", "--duration", "300ms", "-e", "begin { @x = 1; } interval:s:100 { @x = 2; }")
+    assert (done.returncode, done.stdout) == (0, "\n\n@x: 1\n")
+
+
 def test_exit_gives_the_status() -> None:
     assert script("-q", "-e", "begin { exit(7); }").returncode == 7
 
