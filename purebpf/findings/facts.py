@@ -355,6 +355,7 @@ class Facts(NamedTuple):
         unix_names: the address of a unix socket by inode: of servers, and of their connections.
         lock_holders: the thread that holds the Python lock of a futex address, by process.
         thread_names: Python's names of threads.
+        stalled: connections whose other end does not read, `share` of the time.
         held: connections whose request this end has received, and not answered.
         missing: measurements that failed here, a sentence each.
         own_cpu_s: CPU time that the measurement itself took.
@@ -382,6 +383,7 @@ class Facts(NamedTuple):
     goroutines: tuple[Goroutines, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
     held: tuple[Unanswered, ...] = ()
+    stalled: tuple[Unanswered, ...] = ()
     counters: dict[str, float] = {}  # noqa: RUF012 - nobody changes facts
     descriptors: dict[int, dict[int, str]] = {}  # noqa: RUF012
     unix_peers: dict[int, int] = {}  # noqa: RUF012

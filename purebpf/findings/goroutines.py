@@ -51,6 +51,8 @@ _OF_COROUTINES = tuple(
     )
 )
 """The functions and files of coroutines of libraries that an own one awaits; a pool has locks."""
+_POOLS = compile_later(r"\w*[Pp]ool\w*\.|\S+ \S*/(sqlalchemy/|[^/]*pool[^/]*\.py$)")
+"""Coroutines of libraries that keep the free members of a pool in a queue."""
 _ALWAYS_WORK = frozenset({"lock", "permit", "connection", "channel-send"})
 _BELOW_HOME = frozenset({"answer", "sleep", "goroutines", "write", "child"})
 _PLUMBING = compile_later(r"(runtime|main\.main$|\[)")
@@ -109,7 +111,8 @@ def _kind_of_coroutine(inside: Sequence[StackFrame]) -> str:
     texts = [f"{frame.name} {frame.module}" for frame in inside]
     for kind, pattern in _OF_COROUTINES:
         if any(map(pattern.match, texts)):
-            return kind
+            is_pool = kind == "channel-receive" and any(map(_POOLS.match, texts))
+            return "connection" if is_pool else kind
     return "other"
 
 

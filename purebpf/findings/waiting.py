@@ -148,10 +148,10 @@ _LIBRARIES_THAT_WAIT = (
     ),
 )
 _FUNCTIONS_THAT_WAIT = tuple(
-    (kind, compile_later(rf"(.*(::|[._]))?({verbs})(_\w+)?(\(.*)?$"))
+    (kind, compile_later(rf"(block .*in )?(.*(::|[._]))?({verbs})(_\w+)?(\(.*)?$"))
     for kind, verbs in (
         ("queue-full", "push|put|enqueue|offer"),
-        ("permit", "acquire|borrow|checkout|check_out|lease|rent|(get|take)_?conn(ection)?"),
+        ("permit", "acquire|borrow|checkout|check_out|lease|rent|(get|take|with)_?conn(ection)?"),
     )
 )
 """Of libraries, and of programs themselves, which are named for what they do."""
@@ -191,6 +191,8 @@ _JAVA_WAITS = (
 _RUBY_MUTEX, _RUBY_CODE = "rb_mutex_", "rb_vm_exec"
 """A function of Ruby's Mutex inside of the innermost code in Ruby is what a thread waits in; of
 stacks with Ruby frames there is no other one."""
+_RUBY_CONDITION = "rb_mutex_sleep"
+"""The function in which a ConditionVariable waits; it takes the Mutex again in another one."""
 _RUBY_BLOCKING = (
     *("rb_nogvl", "rb_thread_io_blocking_region", "rb_thread_call_without_gvl"),
     *("rb_io_wait", "rb_thread_wait_fd", "rb_wait_for_single_fd"),
@@ -415,8 +417,9 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
     if _returns_to_ruby(names):
         return "ruby-gvl"
     inside = names[: names.index(_RUBY_CODE)] if _RUBY_CODE in names else names
-    if any(name.startswith(_RUBY_MUTEX) for name in inside):
-        return "ruby-mutex"
+    mutex = next((name for name in inside if name.startswith(_RUBY_MUTEX)), "")
+    if mutex:
+        return "cond" if mutex == _RUBY_CONDITION else "ruby-mutex"
     if _NATIVE_LOCKS.search(head) and ("cond" not in head or "mutex_cond_lock" in head):
         return "lock"
     return "cond"

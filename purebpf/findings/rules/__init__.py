@@ -36,6 +36,7 @@ from purebpf.findings.rules import (
     stops,
     storage,
     storms,
+    unread_by_peers,
 )
 
 __all__ = ["RULES"]
@@ -50,6 +51,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(locks.convoys, locks.deadlocks, locks.shared_semaphores),
     *(answers.slow_answers, answers.unanswered_requests, answers.delayed_acknowledgements),
     *(lookups.open_lookups, round_trips.round_trips, held_requests.held_requests),
+    *(unread_by_peers.stalled_connections,),
     *(blocking.full_pipes, blocking.blocked_loops, blocking.children, blocking.other_waits),
     *(pools.accept_queues, pools.herds_of_workers, goroutines.waiting_handlers),
     *(stops.traced_programs, stops.stopped_programs),

@@ -34,6 +34,8 @@ _MOSTLY = 0.4
 _MUCH_ALLOCATION, _MUCH_KERNEL = 0.25, 0.3
 _ENOUGH = 0.1
 """The part of a thread's time whose stacks stand for the others, which were cut off."""
+_ANY_NEW = 0
+"""Stands for the threads of all new processes."""
 _SCRIPT = re.compile(r"\.[a-z]{1,4}$")
 _READ_AGAIN = 2.0
 """Opens of one file a second."""
@@ -57,7 +59,7 @@ def busy_programs(evidence: Evidence) -> Iterator[Finding]:
 def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
     pids = chief(stays)
     in_kernel = seconds_of(stay for stay in stays if stay.kernel) / seconds_of(stays)
-    stays = _without_cut(stays)
+    stays = _without_cut(evidence, stays)
     total_s = seconds_of(stays)
     own = _own_functions(stays)
     text, evidences = f"uses {cost:.2f} CPUs{_runtime(evidence, pids[0])}", list[str]()
@@ -95,7 +97,7 @@ def _busy(evidence: Evidence, stays: list[Stay], cost: float) -> Finding:
 
 def busiest_function(evidence: Evidence, stays: list[Stay]) -> str:
     """The functions that CPU time goes to, with their shares; "" if none has a name."""
-    stays = _without_cut(stays)
+    stays = _without_cut(evidence, stays)
     total_s, own = seconds_of(stays), _own_functions(stays)
     if own and own[0][1] >= _MOSTLY * total_s:
         return f"{evidence.spell(own[0][0])} {share(own[0][1], total_s)}"
@@ -109,20 +111,22 @@ def busiest_own(stays: list[Stay]) -> StackFrame | None:
     return own[0][0] if own else None
 
 
-def _without_cut(stays: list[Stay]) -> list[Stay]:
+def _without_cut(evidence: Evidence, stays: list[Stay]) -> list[Stay]:
     """Leave out stacks of one frame, or none, of threads that have whole ones.
 
-    They are of the time before a process could be unwound, and say nothing of who called.
+    They are of the time before a process could be unwound, and say nothing of who called. New
+    processes stand for each other: some of them end before they can be unwound.
     """
     total: Counter[int] = Counter()
     whole: Counter[int] = Counter()
-    for stay in stays:
-        total[stay.tid] += round(1e6 * stay.seconds)
-        whole[stay.tid] += round(1e6 * stay.seconds) * (len(stay.user) > 1)
+    keys = [_ANY_NEW if evidence.is_new(stay.pid) else stay.tid for stay in stays]
+    for key, stay in zip(keys, stays, strict=True):
+        total[key] += round(1e6 * stay.seconds)
+        whole[key] += round(1e6 * stay.seconds) * (len(stay.user) > 1)
     return [
         stay
-        for stay in stays
-        if len(stay.user) > 1 or whole[stay.tid] < max(1, _ENOUGH * total[stay.tid])
+        for key, stay in zip(keys, stays, strict=True)
+        if len(stay.user) > 1 or whole[key] < max(1, _ENOUGH * total[key])
     ]
 
 

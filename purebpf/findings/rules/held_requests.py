@@ -6,6 +6,7 @@ show it: data was received, and nothing sent since.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -35,6 +36,8 @@ _SLOW_S, _EVENTS_S = 0.05, 2.0
 _COMPUTES = 0.25
 """The part of the time that a thread runs, or is ready, which holds up requests."""
 UNKNOWN = "its code waits for a timer, or a lock of coroutines, promises or goroutines"
+_LIBUV_WORK = re.compile(r"uv__\w+_work$")
+"""Functions of the threads that read files and resolve names for libuv's event loop."""
 _OWN_WAITS = frozenset({"sock-read", "connect", "pipe-read"})
 _TURNS = frozenset({"cond", "semaphore", "permit", "other"})
 _POOL_WAITS = frozenset(
@@ -120,8 +123,31 @@ def _waits(evidence: Evidence, pids: tuple[int, ...]) -> str:
     if evidence.rate(stays) < _LEAST:
         stays = _waits_for_turns(evidence, pids)
     if evidence.rate(stays) < _LEAST:
-        return ""
+        return _libuv_waits(evidence, pids)
     return f"{count_threads(stays, 'wait')}: each {describe_activity(evidence, stays)}"
+
+
+def _libuv_waits(evidence: Evidence, pids: tuple[int, ...]) -> str:
+    """A clause about the threads of libuv's pool that wait, and for which file."""
+    tids = {
+        stay.tid
+        for pid in pids
+        for stay in evidence.by_process.get(pid, ())
+        if any(_LIBUV_WORK.match(frame.name) for frame in stay.user)
+    }
+    stays = [
+        stay
+        for tid in sorted(tids)
+        for stay in evidence.by_thread.get(tid, ())
+        if stay.kind in _POOL_WAITS | _OWN_WAITS
+    ]
+    if evidence.rate(stays) < _LEAST:
+        return ""
+    files = Counter(evidence.path_of(stay.pid, stay.argument & 0xFFFFFFFF) for stay in stays)
+    del files[""]
+    path = f" ({files.most_common(1)[0][0]})" if files else ""
+    activity = describe_activity(evidence, stays)
+    return f"{count_threads(stays, 'wait')} in its pool: each {activity}{path}"
 
 
 def _waits_for_turns(evidence: Evidence, pids: tuple[int, ...]) -> list[Stay]:

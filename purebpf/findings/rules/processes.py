@@ -49,6 +49,7 @@ _ASKERS = frozenset(
         *("[", "test", "false", "grep", "egrep", "fgrep", "zgrep", "expr", "cmp", "diff", "pgrep"),
         *("pidof", "pkill", "kill", "mountpoint", "which", "timeout", "sh", "bash", "dash"),
         *("systemctl", "pg_isready", "flock", "git", "getent", "id", "ls", "read"),
+        *("readlink", "realpath", "stat", "ps", "tty", "lsof", "fuser"),
     }
 )
 """Programs whose status is an answer, or a part of a script."""
@@ -178,6 +179,8 @@ def crashes(evidence: Evidence) -> Iterator[Finding]:
         code = codes.most_common(1)[0][0]
         living = tuple(pid for pid, one in evidence.processes.items() if one.comm == comm)
         known = evidence.process(parent).pid
+        if code == signal.SIGKILL and not known:
+            continue  # nobody starts it again: a script that ends its programs
         script = _script(evidence, parent)
         by = f"{evidence.name(parent)}{f', {script},' if script else ''}" if known else ""
         yield Finding(

@@ -220,6 +220,7 @@ class Triage(Closing):
                 goroutines=(*self._goroutines.finish(), *self._tasks.finish()),
                 unanswered=self._unanswered.finish(),
                 held=self._unanswered.held(),
+                stalled=self._unanswered.stalled(),
                 cgroups=since(read_cgroups(), self._cgroups),
                 counters=counters,
                 descriptors=descriptors(process.pid for process in processes),

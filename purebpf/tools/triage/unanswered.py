@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -26,13 +27,18 @@ _MESSAGE = struct.Struct("<B3x4s16x16s12x16xI")
 _PORTS = struct.Struct(">HH")
 _SENT, _RECEIVED, _BYTES = 44, 52, 120
 """In struct tcp_info: tcpi_last_data_sent and _recv, tcpi_bytes_acked and _received."""
+_STALLED = 176
+"""tcpi_rwnd_limited (Linux 4.10): microseconds in which the other end had no room."""
+_LEAST_STALLED_S = 0.1
 _OF_SYN = 1
 """A byte of tcpi_bytes_acked that is no data."""
 _SLOW_MS, _FRESH_MS = 30, 1000
 
 
 class _Clocks(NamedTuple):
-    """Milliseconds since data was sent and received, bytes in all, and the other end."""
+    """Milliseconds since data was sent and received, bytes in all, the other end, and microseconds
+    in which it had no room.
+    """
 
     sent_ms: int
     received_ms: int
@@ -41,6 +47,7 @@ class _Clocks(NamedTuple):
     peer: str
     peer_port: int
     port: int
+    stalled_us: int
 
     @property
     def awaits_an_answer(self) -> bool:
@@ -72,6 +79,8 @@ class UnansweredWatch:
         self._owed: dict[int, list[int]] = defaultdict(list)
         self._sent: dict[int, set[int]] = defaultdict(set)
         self._ends: dict[int, tuple[str, int, int]] = {}
+        self._stalled: dict[int, tuple[float, int, float, int]] = {}
+        self._peers: dict[int, tuple[str, int, int]] = {}
 
     def tick(self) -> None:
         """Take in the connections of this moment; nothing where the kernel does not answer."""
@@ -86,6 +95,11 @@ class UnansweredWatch:
     def _add(self, inode: int, clocks: _Clocks) -> None:
         self._received[inode].add(clocks.received)
         self._sent[inode].add(clocks.acknowledged)
+        if clocks.stalled_us:
+            now_s = time.monotonic()
+            since_s, since_us, _, _ = self._stalled.get(inode, (now_s, clocks.stalled_us, 0.0, 0))
+            self._stalled[inode] = since_s, since_us, now_s, clocks.stalled_us
+            self._peers[inode] = clocks.peer, clocks.peer_port, clocks.port
         if clocks.owes_an_answer:
             self._owed[inode].append(clocks.received_ms)
             self._ends.setdefault(inode, (clocks.peer, clocks.peer_port, clocks.port))
@@ -105,6 +119,16 @@ class UnansweredWatch:
             for inode, ages in self._awaited.items()
             if len(self._received[inode]) > 1 or inode in self._fresh
         )
+
+    def stalled(self) -> tuple[Unanswered, ...]:
+        """The connections whose other end had no room for data, for how much of the time."""
+        found = []
+        for inode, (since_s, since_us, until_s, until_us) in self._stalled.items():
+            stalled_s = (until_us - since_us) / 1e6
+            if stalled_s >= _LEAST_STALLED_S:
+                part = min(1.0, stalled_s / (until_s - since_s))
+                found.append(Unanswered(inode, part, 0.0, *self._peers[inode]))
+        return tuple(found)
 
     def held(self) -> tuple[Unanswered, ...]:
         """The connections on which this end has answered, and has let some requests wait."""
@@ -143,5 +167,8 @@ def _read_message(message: bytes) -> Iterator[tuple[int, _Clocks]]:
                 struct.unpack_from("<I", info, offset)[0] for offset in (_SENT, _RECEIVED)
             )
             acknowledged, in_all = struct.unpack_from("<QQ", info, _BYTES)
-            clocks = _Clocks(sent, received, acknowledged, in_all, address, peer_port, port)
+            is_told = len(info) >= _STALLED + 8
+            stalled_us = struct.unpack_from("<Q", info, _STALLED)[0] if is_told else 0
+            ends = (address, peer_port, port)
+            clocks = _Clocks(sent, received, acknowledged, in_all, *ends, stalled_us)
             yield inode, clocks

@@ -23,6 +23,12 @@ POOL = (
     library("Event.wait", "/usr/lib/python3.11/asyncio/locks.py"),
     library("AsyncPoolRequest.wait_for_connection", "/v/site-packages/httpcore/pool.py"),
 )
+SQLALCHEMY = (
+    *GET,
+    library("wait_for", "/usr/lib/python3.11/asyncio/compat.py"),
+    library("greenlet_spawn", "/v/lib/python3.11/site-packages/sqlalchemy/util/concurrency.py"),
+    library("AsyncConnection.start", "/v/lib/python3.11/site-packages/sqlalchemy/engine.py"),
+)
 UVICORN = (library("run_asgi", "/v/lib/python3.11/site-packages/uvicorn/h11_impl.py"),)
 HANDLER = (own("handle", 20),)
 
@@ -70,6 +76,7 @@ def test_coroutines_queue_for_permits() -> None:
     ("stack", "words"),
     [
         (POOL, "6 coroutines wait for a connection of a pool in handle (app.py:20)"),
+        (SQLALCHEMY, "6 coroutines wait for a connection of a pool in handle (app.py:20)"),
         (PUT, "6 coroutines wait to send to a channel in handle (app.py:20)"),
     ],
 )

@@ -83,7 +83,14 @@ def test_ends_that_are_no_crashes() -> None:
     assert texts(ending(signal.SIGSEGV, 2)) == []
     assert texts(ending(1 << 8, 5)) == []  # a quarter of them fails
     assert texts(ending(1 << 8, 19, comm="grep")) == []
+    assert texts(ending(1 << 8, 19, comm="readlink")) == []
     assert texts(ending(signal.SIGTERM, 19)) == []
+
+
+def test_killed_programs_are_restarted_only_by_a_parent_that_lives() -> None:
+    killed = ending(signal.SIGKILL, 19)
+    assert "is killed (SIGKILL) 1.9 times a second" in texts(killed)[0]
+    assert texts(killed._replace(processes=(SERVER,))) == []
 
 
 # Signals

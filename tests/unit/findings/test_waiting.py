@@ -136,6 +136,37 @@ SERVER = "/srv/server"
             (
                 native("pthread_cond_wait"),
                 native("rb_native_cond_wait"),
+                native("rb_mutex_sleep"),
+                native("sleep", "built-in"),
+                native("wait", "built-in"),
+                native("take_job", "/srv/shop.rb"),
+            ),
+            "cond",
+        ),
+        (
+            (
+                native("pthread_cond_wait"),
+                native("rb_native_cond_wait"),
+                native("rb_mutex_sleep"),
+                native("wait", "built-in"),
+                native("block in with_connection", "/srv/shop.rb"),
+            ),
+            "permit",
+        ),
+        (
+            (
+                native("pthread_cond_wait"),
+                native("rb_mutex_lock"),
+                native("rb_mutex_sleep"),
+                native("wait", "built-in"),
+                native("take_job", "/srv/shop.rb"),
+            ),
+            "ruby-mutex",
+        ),
+        (
+            (
+                native("pthread_cond_wait"),
+                native("rb_native_cond_wait"),
                 native("rb_nogvl"),
                 native("read", "built-in"),
                 native("pay", "/srv/shop.rb"),

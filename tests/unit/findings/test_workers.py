@@ -94,6 +94,16 @@ def test_workers_that_end_after_some_requests() -> None:
     assert "in load_rates (app.py:2) 100 %" in text
 
 
+def test_workers_that_end_before_they_can_be_unwound() -> None:
+    """Some of them could be, and stand for the others."""
+    measured = restarting()
+    cut = tuple(running(21 + n, 21 + n, seconds=1.0, comm="tiles") for n in range(9))
+    text = said(measured._replace(activities=(*measured.activities, *cut)))
+    assert "in load_rates (app.py:2) 100 %" in text
+    few = (measured.activities[0]._replace(seconds=0.2), *cut)
+    assert "in load_rates (app.py:2) 2 %" in said(measured._replace(activities=few))
+
+
 def killing(workers: int, number: int = 9) -> Facts:
     """A server that has killed its workers, each of which slept in a request."""
     handler = (own("render", 8), library("Flask.dispatch", "/v/site-packages/flask/app.py"))

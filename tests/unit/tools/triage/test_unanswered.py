@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -48,6 +49,28 @@ def test_a_client_that_only_sends_waits_for_nothing() -> None:
                 quiet.tick()
             inode = os.fstat(client.fileno()).st_ino
     assert inode not in {one.inode for one in quiet.finish()}
+
+
+def test_a_connection_whose_other_end_does_not_read() -> None:
+    watch = UnansweredWatch()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        full, quiet = (socket.create_connection(server.getsockname()) for _ in range(2))
+        ends = [server.accept()[0] for _ in range(2)]
+        full.setblocking(False)  # noqa: FBT003
+        with full, quiet, ends[0], ends[1]:
+            for _ in range(6):
+                with contextlib.suppress(BlockingIOError):
+                    full.send(bytes(1 << 22))
+                quiet.send(b"a line")
+                ends[1].recv(100)
+                time.sleep(0.1)
+                watch.tick()
+            inodes = [os.fstat(one.fileno()).st_ino for one in (full, quiet)]
+            ports = full.getpeername()[1], full.getsockname()[1]
+    found = {one.inode: one for one in watch.stalled() if one.inode in inodes}
+    assert set(found) == {inodes[0]}
+    assert found[inodes[0]].share > 0.8
+    assert (found[inodes[0]].peer_port, found[inodes[0]].port) == ports
 
 
 def test_the_first_request_of_a_connection_may_be_as_old_as_the_connection() -> None:

@@ -1,0 +1,3 @@
+while true; do
+  psql -q -c 'copy orders to stdout' | "$1" pack.py
+done
