@@ -2,7 +2,7 @@
 
 pyelftools' `DIE` reads all values of every entry that it passes: 8 s for the functions that a busy
 CPython runs. Here an entry that is passed costs the reading of its length, and its values are read
-together when one is asked for. Units, abbreviations and lists stay pyelftools'.
+together when one is asked for. The sections and the headers of units are read by pyelftools.
 """
 
 from __future__ import annotations
