@@ -151,11 +151,15 @@ class BtfTypes:
         """The structs and offsets of the members that are structs or unions, by their type."""
         btf, found = self._btf, defaultdict[int, list[tuple[int, int]]](list)
         blobs = [btf] if btf.base is None else [btf.base, btf]
+        records: dict[int, int] = {}  # 60,000 members have 9,000 types
         for blob, kind in product(blobs, (BtfKind.STRUCT, BtfKind.UNION)):
             for number in ids_of(blob, kind):
                 for member, bit_offset in member_places(btf, number):
-                    of = btf.resolve(member)
-                    if btf.kind(of) in _RECORDS:
+                    of = records.get(member, -1)
+                    if of < 0:
+                        of = btf.resolve(member)
+                        of = records[member] = of if btf.kind(of) in _RECORDS else 0
+                    if of:
                         found[of].append((number, bit_offset // _BITS))
         return found
 

@@ -10,10 +10,11 @@ from typing import IO, TYPE_CHECKING, Any
 from elftools.elf.elffile import ELFFile
 
 from purebpf.dataflow.dwarf_types import NoDebugInfoError, TypeReader, name_of_entry, origin
-from purebpf.dataflow.entries import Entries, Entry
+from purebpf.dataflow.entries import Entries, Entry, Section
 from purebpf.dataflow.layout import find
 from purebpf.dataflow.locations import (
     Tables,
+    all_of,
     list_at,
     parse_pieces,
     parse_single,
@@ -27,10 +28,10 @@ from purebpf.dataflow.split_dwarf import (
     is_skeleton,
 )
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
+from purebpf.dataflow.units import Unit, read_ranges
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from elftools.dwarf.compileunit import CompileUnit
     from elftools.dwarf.dwarfinfo import DWARFInfo
 
 __all__ = ["DebugInfo", "Function", "Global", "Location", "NoDebugInfoError"]
@@ -134,11 +135,11 @@ class DebugInfo:
         if not elf.has_dwarf_info(strict=True):
             raise NoDebugInfoError("no DWARF")
         self._dwarf = elf.get_dwarf_info(follow_links=False)
-        self._whole = _Sections(self._dwarf)
+        self._whole = _Types(self._dwarf)
         self._split = SplitUnits(self._dwarf, open_part, package)
         self._units: dict[int, _UnitReader] = {}
         self._ranges = sorted(self._unit_ranges(), key=lambda found: found[:2])
-        self._by_offset = {unit.cu_offset: unit for _, _, unit in self._ranges}
+        self._by_offset = {unit.start: unit for _, _, unit in self._ranges}
 
     def function(self, address: int) -> Function | None:
         """Return the function that has an address.
@@ -179,9 +180,9 @@ class DebugInfo:
         )
         return min(addresses, default=None)
 
-    def _lines_of(self, unit: CompileUnit, source: str) -> Iterator[Any]:
+    def _lines_of(self, unit: Unit, source: str) -> Iterator[Any]:
         """Yield the rows of a unit's line table that belong to a source file."""
-        program: Any = self._dwarf.line_program_for_CU(unit)
+        program: Any = self._dwarf.line_program_for_CU(self._dwarf.get_CU_at(unit.start))
         files = program["file_entry"] if program is not None else ()
         if not any(_is_file(entry.name, source) for entry in files):
             return
@@ -207,38 +208,38 @@ class DebugInfo:
                     return found
         return None
 
-    def _unit_at(self, address: int) -> CompileUnit | None:
+    def _unit_at(self, address: int) -> Unit | None:
         number = bisect_right(self._ranges, address, key=lambda one: one[0]) - 1
         for start, end, unit in reversed(self._ranges[max(0, number - 8) : number + 1]):
             if start <= address < end:
                 return unit
         return None
 
-    def _unit_ranges(self) -> Iterator[tuple[int, int, CompileUnit]]:
+    def _unit_ranges(self) -> Iterator[tuple[int, int, Unit]]:
         """Yield the addresses of units: from .debug_aranges, which needs none of their entries.
 
         Clang does not write it, and units without code are not in it.
         """
-        units = {unit.cu_offset: unit for unit in self._whole.units}
-        table, listed = self._dwarf.get_aranges(), set()
-        for entry in () if table is None else table.entries:
-            if entry.info_offset in units:
-                listed.add(entry.info_offset)
-                yield entry.begin_addr, entry.begin_addr + entry.length, units[entry.info_offset]
+        units = {unit.start: unit for unit in self._whole.units}
+        table, listed = self._dwarf.debug_aranges_sec, set()
+        for start, end, place in () if table is None else read_ranges(all_of(table)):
+            if place in units:
+                listed.add(place)
+                yield start, end, units[place]
         for offset in units.keys() - listed:
             entries = self._whole.entries(units[offset])
             for start, end in _extents(entries.top, entries.tables, _base(entries.top)):
                 if start < end:
                     yield start, end, units[offset]
 
-    def _read(self, unit: CompileUnit) -> _UnitReader:
-        known = self._units.get(unit.cu_offset)
+    def _read(self, unit: Unit) -> _UnitReader:
+        known = self._units.get(unit.start)
         if known is None:
             sections, skeleton = self._whole, self._whole.entries(unit)
             entries = skeleton
             if is_skeleton(skeleton):
                 tables = self._split.find(skeleton)
-                sections = _Sections(tables.sections, tables)
+                sections = _Types(tables.sections, tables)
                 entries = sections.identified(identity_of(skeleton))
             top = entries.top
             language = top.attributes.get("DW_AT_language")
@@ -246,7 +247,7 @@ class DebugInfo:
             known = _UnitReader(sections, entries, _base(skeleton.top))
             known.read(top.iter_children(), () if is_c else _SPACES)
             known.functions.sort(key=lambda function: function.start)
-            self._units[unit.cu_offset] = known
+            self._units[unit.start] = known
         return known
 
 
@@ -261,37 +262,12 @@ def _base(top: Entry) -> int:
     return low.value if low is not None else 0
 
 
-class _Sections:
-    """The units of one .debug_info section, with their entries and types.
-
-    Args:
-        dwarf: the sections.
-        tables: of a part in a file of its own.
-    """
+class _Types(Section):
+    """The units of a file, with the types among their entries."""
 
     def __init__(self, dwarf: DWARFInfo, tables: Tables | None = None) -> None:
-        self.dwarf, self.types = dwarf, TypeReader()
-        self._tables = tables
-        self._entries: dict[int, Entries] = {}
-        self._shapes: dict[int, Any] = {}
-
-    @cached_property
-    def units(self) -> list[CompileUnit]:
-        """The units by their offsets."""
-        return list(self.dwarf.iter_CUs())
-
-    def entries(self, unit: CompileUnit) -> Entries:
-        """Return the entries of a unit."""
-        known = self._entries.get(unit.cu_offset)
-        if known is None:
-            known = Entries(unit, self._with_offset, self._shapes, self._tables)
-            self._entries[unit.cu_offset] = known
-        return known
-
-    def _with_offset(self, offset: int) -> Entries:
-        """Return the entries of the unit that has an offset of .debug_info."""
-        number = bisect_right(self.units, offset, key=lambda unit: unit.cu_offset)
-        return self.entries(self.units[max(number - 1, 0)])
+        super().__init__(dwarf, tables)
+        self.types = TypeReader()
 
     def identified(self, identity: int) -> Entries:
         """Return the entries of the unit that has the ID of a skeleton.
@@ -331,7 +307,7 @@ class _UnitReader:
         variables: by address; static ones of a function once its variables were read.
     """
 
-    def __init__(self, sections: _Sections, unit: Entries, base: int) -> None:
+    def __init__(self, sections: _Types, unit: Entries, base: int) -> None:
         self._types, self._unit, self._base = sections.types, unit, base
         self.functions: list[Function] = []
         self.variables: list[Global] = []

@@ -62,10 +62,10 @@ def name_of_entry(entry: Entry) -> str:
 
 
 class TypeReader:
-    """Types by the offset of their entries, each read once."""
+    """Types by their entries, each read once."""
 
     def __init__(self) -> None:
-        self._types: dict[int, Type] = {}
+        self._types: dict[Entry, Type] = {}
 
     def type_of(self, entry: Entry) -> Type | None:
         """Return the type that an entry's DW_AT_type names; None for void."""
@@ -75,9 +75,12 @@ class TypeReader:
 
     def read(self, entry: Entry) -> Type:
         """Return the type that an entry describes."""
-        known = self._types.get(entry.offset)
+        known = self._types.get(entry)
         if known is not None:
             return known
+        if "DW_AT_signature" in entry.attributes:  # declared here, described in a unit of its own
+            self._types[entry] = described = self.read(entry.follow("DW_AT_signature"))
+            return described
         kind = _KINDS.get(str(entry.tag), Kind.SCALAR)
         name = _qualified(entry) if kind is not Kind.ARRAY else ""
         made = Type(
@@ -86,7 +89,7 @@ class TypeReader:
         made.qualifier = _QUALIFIERS.get(str(entry.tag), "")
         made.encoding = _number(entry, "DW_AT_encoding")
         made.is_complete = "DW_AT_declaration" not in entry.attributes
-        self._types[entry.offset] = made
+        self._types[entry] = made
         return made
 
     def _fill(self, made: Type, entry: Entry) -> None:

@@ -2,24 +2,27 @@
 
 pyelftools' `DIE` reads all values of every entry that it passes: 8 s for the functions that a busy
 CPython runs. Here an entry that is passed costs the reading of its length, and its values are read
-together when one is asked for. The sections and the headers of units are read by pyelftools.
+together when one is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from elftools.common.exceptions import DWARFError
 from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_FORM, ENUM_DW_TAG
 
 from purebpf.dataflow.locations import Tables, all_of, read_number, read_signed, string_at
+from purebpf.dataflow.units import Unit, read_units
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
-    from elftools.dwarf.compileunit import CompileUnit
+    from elftools.dwarf.dwarfinfo import DWARFInfo
 
-__all__ = ["Entries", "Entry", "Value"]
+__all__ = ["Entries", "Entry", "Section", "Value"]
 
 _SIZES = {
     **dict.fromkeys(("addrx1", "block1", "data1", "flag", "ref1", "strx1"), 1),
@@ -132,7 +135,6 @@ class Entry:
 
     Attributes:
         offset: in .debug_info.
-        cu: the unit.
         end: the offset behind its values.
     """
 
@@ -145,11 +147,6 @@ class Entry:
         self._values: dict[str, Value] | None = None
         self._children_end = 0
         self.end = start if shape is None else reader.end_of(start, shape)
-
-    @property
-    def cu(self) -> CompileUnit:
-        """The unit."""
-        return self._reader.unit
 
     @property
     def tag(self) -> str | None:
@@ -182,7 +179,7 @@ class Entry:
         if self._shape is None or not self._shape.has_children:
             return self.end
         if self._shape.sibling:
-            place = int(self.attributes["DW_AT_sibling"].value) + self.cu.cu_offset
+            place = int(self.attributes["DW_AT_sibling"].value) + self._reader.unit.start
             if place > self.offset:
                 return place
         if not self._children_end:
@@ -221,10 +218,11 @@ class Entries:
     """The entries of one unit.
 
     Args:
-        unit: the unit, of pyelftools.
-        of_other: returns the entries of the unit of the same section that has an offset.
+        unit: its header.
+        data: the section that has it.
+        section: finds the entries of other units.
         shapes: abbreviations by their offsets, which units may share.
-        tables: of a unit in a file of its own; others name their parts of the tables themselves.
+        tables: of the unit; None: it names its parts of the tables itself.
 
     Attributes:
         top: the unit's own entry.
@@ -232,26 +230,23 @@ class Entries:
 
     def __init__(
         self,
-        unit: CompileUnit,
-        of_other: Callable[[int], Entries],
+        unit: Unit,
+        data: bytes,
+        section: Section,
         shapes: dict[int, dict[int, _Shape]],
-        tables: Tables | None = None,
+        tables: Tables | None,
     ) -> None:
-        self.unit, self._of_other = unit, of_other
-        dwarf = unit.dwarfinfo
-        self._bytes = all_of(dwarf.debug_info_sec)
-        word = 4 if unit.structs.dwarf_format == 32 else 8  # noqa: PLR2004 - bits
-        address = unit.structs.address_size
-        self._sizes = {**_SIZES, **dict.fromkeys(_OFFSETS, word), "addr": address}
-        at = unit["debug_abbrev_offset"]
+        self.unit, self._bytes, self._section = unit, data, section
+        self._sizes = {**_SIZES, **dict.fromkeys(_OFFSETS, unit.word), "addr": unit.address}
+        at = unit.abbreviations
         if at not in shapes:
-            shapes[at] = _read_shapes(all_of(dwarf.debug_abbrev_sec), at, self._sizes)
+            table = all_of(section.dwarf.debug_abbrev_sec)
+            shapes[at] = _read_shapes(table, at, self._sizes)
         self._shapes = shapes[at]
-        self._end = unit.cu_offset + unit.size
         self._known: dict[int, Entry] = {}
-        self.top = self.at(unit.cu_die_offset)
+        self.top = self.at(unit.first)
         bases = (self._plain(name) for name in _BASES)
-        self.tables = tables or Tables(dwarf, unit["version"], False, word, *bases)  # noqa: FBT003
+        self.tables = tables or Tables(section.dwarf, unit.version, False, unit.word, *bases)  # noqa: FBT003
 
     def _plain(self, name: str) -> int:
         """Return a number of the unit's own entry that needs no table; 0: it has none."""
@@ -271,7 +266,7 @@ class Entries:
         """
         entry = self._known.get(offset)
         if entry is None:
-            if not self.unit.cu_offset < offset < self._end:
+            if not self.unit.first <= offset < self.unit.end:
                 raise DWARFError(f"no entry at {offset:#x} in the unit")
             code, start = read_number(self._bytes, offset)
             entry = Entry(self, offset, start, self._shapes[code] if code else None)
@@ -294,14 +289,11 @@ class Entries:
     def referred(self, form: str, value: int) -> Entry:
         """Return the entry that a value of a form refers to."""
         if form in _IN_UNIT:
-            return self.at(self.unit.cu_offset + value)
+            return self.at(self.unit.start + value)
         if form == "ref_addr":
-            return self._of_other(value).at(value)
+            return self._section.with_offset(value).at(value)
         if form == "ref_sig8":
-            for unit in self.unit.dwarfinfo.iter_CUs():
-                if unit.header.get("type_signature") == value:
-                    place: int = unit.cu_offset + unit["type_offset"]
-                    return self._of_other(place).at(place)
+            return self._section.with_signature(value)
         raise DWARFError(f"a reference of form {form}")
 
     def end_of(self, start: int, shape: _Shape) -> int:
@@ -373,3 +365,62 @@ class Entries:
         if form == "flag_present":
             return True
         return bool(number) if form == "flag" else number
+
+
+class Section:
+    """The units of .debug_info, and of .debug_types.
+
+    Args:
+        dwarf: the sections of the file.
+        tables: of all units, if they are in a file of their own.
+    """
+
+    def __init__(self, dwarf: DWARFInfo, tables: Tables | None = None) -> None:
+        self.dwarf, self._tables = dwarf, tables
+        self._bytes = all_of(dwarf.debug_info_sec)
+        self._entries: dict[int, Entries] = {}
+        self._shapes: dict[int, dict[int, _Shape]] = {}
+
+    @cached_property
+    def units(self) -> list[Unit]:
+        """The units of .debug_info by their offsets."""
+        return read_units(self._bytes)
+
+    def entries(self, unit: Unit) -> Entries:
+        """Return the entries of a unit of .debug_info."""
+        known = self._entries.get(unit.start)
+        if known is None:
+            known = self._entries[unit.start] = self._read(unit, self._bytes)
+        return known
+
+    def _read(self, unit: Unit, data: bytes) -> Entries:
+        return Entries(unit, data, self, self._shapes, self._tables)
+
+    def with_offset(self, offset: int) -> Entries:
+        """Return the entries of the unit that has an offset of .debug_info."""
+        number = bisect_right(self.units, offset, key=lambda unit: unit.start)
+        return self.entries(self.units[max(number - 1, 0)])
+
+    def with_signature(self, signature: int) -> Entry:
+        """Return the type that has a signature.
+
+        Raises:
+            DWARFError: there is none.
+        """
+        found = self._signed.get(signature)
+        if found is None:
+            raise DWARFError(f"no type with the signature {signature:#x}")
+        return found[0].at(found[1])
+
+    @cached_property
+    def _signed(self) -> dict[int, tuple[Entries, int]]:
+        """Units of one type, and the place of the type, by signature."""
+        found = {
+            unit.signature: (self.entries(unit), unit.type) for unit in self.units if unit.signature
+        }
+        types = self.dwarf.debug_types_sec
+        if types is not None:
+            data = all_of(types)
+            for unit in read_units(data, of_types=True):
+                found[unit.signature] = self._read(unit, data), unit.type
+        return found

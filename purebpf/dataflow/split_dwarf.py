@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import struct
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
 from io import BytesIO
@@ -56,7 +57,7 @@ def is_skeleton(unit: Entries) -> bool:
 def identity_of(unit: Entries) -> int:
     """Return the ID that a skeleton and its entries share; 0: it has none."""
     if unit.tables.version > _GNU:
-        return unit.unit.header.get("dwo_id") or 0
+        return unit.unit.identity
     return _number(unit, "DW_AT_GNU_dwo_id")
 
 
@@ -123,7 +124,7 @@ def _number(unit: Entries, name: str) -> int:
 
 def _join(program: DWARFInfo, sections: Mapping[str, bytes]) -> DWARFInfo:
     """Return the sections of a `.dwo` file with those that only the program has."""
-    names = dict.fromkeys(("info", "abbrev", "str", "str_offsets", "loclists", "rnglists", "loc"))
+    names = ("info", "types", "abbrev", "str", "str_offsets", "loclists", "rnglists", "loc")
     own = {
         f"debug_{name}_sec": DebugSectionDescriptor(BytesIO(found), name, 0, len(found), 0)
         for name in names
@@ -136,12 +137,15 @@ def _join(program: DWARFInfo, sections: Mapping[str, bytes]) -> DWARFInfo:
 
 
 def _sections(elf: ELFFile) -> dict[str, bytes]:
-    """Return the bytes of all .debug_NAME.dwo sections by NAME."""
-    return {
-        section.name[len(".debug_") : -len(".dwo")]: section.data()
-        for section in elf.iter_sections()
-        if section.name.startswith(".debug_") and section.name.endswith(".dwo")
-    }
+    """Return the bytes of all .debug_NAME.dwo sections by NAME; of several of a name, all.
+
+    Each unit of one type is in a section of its own.
+    """
+    found: defaultdict[str, list[bytes]] = defaultdict(list)
+    for section in elf.iter_sections():
+        if section.name.startswith(".debug_") and section.name.endswith(".dwo"):
+            found[section.name[len(".debug_") : -len(".dwo")]].append(section.data())
+    return {name: b"".join(parts) for name, parts in found.items()}
 
 
 class _Package:

@@ -59,6 +59,10 @@ def compilers() -> Iterator[tuple[str, ...]]:
         yield compiler, "-O2", "-gdwarf-5", "-gsplit-dwarf"
         yield compiler, "-O1", "-gdwarf-5", "-gsplit-dwarf", "-ffunction-sections"
         yield compiler, "-O2", "-gdwarf-4", "-gsplit-dwarf"
+        yield compiler, "-O2", "-gdwarf-5", "-fdebug-types-section"
+        yield compiler, "-O2", "-gdwarf-4", "-fdebug-types-section"
+        yield compiler, "-O2", "-gdwarf-5", "-gsplit-dwarf", "-fdebug-types-section"
+        yield compiler, "-O2", "-gdwarf-4", "-gsplit-dwarf", "-fdebug-types-section"
 
 
 @pytest.fixture(scope="module", params=[*compilers()], ids=" ".join)
