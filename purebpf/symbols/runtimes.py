@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Runtime", "is_interpreter", "is_node", "runtime_of", "script_engine"]
+__all__ = ["Runtime", "is_interpreter", "is_node", "other_engine", "runtime_of", "script_engine"]
 
 _INTERPRETER = compile_later(r"(?:lib)?python([23]\.\d+)[a-z]*(?:\.so[.\d]*)?")
 _UNVERSIONED = compile_later(r"python[23]?|libpython3\.so[.\d]*")
@@ -21,13 +21,24 @@ _ENGINES = {
     "php": compile_later(r"php(?:-fpm|-cgi)?[.\d]*|libphp[.\d]*\.so"),
     "ruby": compile_later(r"ruby[.\d]*|libruby[-.\d]*\.so[.\d]*"),
 }
+_OTHERS = {
+    "erlang": ("beam", compile_later(r"beam(?:\.\w+)*")),
+    "dotnet": ("coreclr", compile_later(r"libcoreclr\.so")),
+    "mono": ("mono", compile_later(r"mono(?:-sgen)?|libmono(?:sgen|boehm)?-2\.0\.so[.\d]*")),
+    "luajit": ("luajit", compile_later(r"luajit(?:-[\w.~+-]+)?|libluajit-5\.1\.so[.\d]*")),
+    "lua": ("lua", compile_later(r"lua[.\d]*|liblua[.\d]*(?:-[\w+]+)?\.so[.\d]*")),
+    "guile": ("guile", compile_later(r"guile[-.\d]*|libguile-[.\d]+\.so[.\d]*")),
+    "pypy": ("pypy", compile_later(r"(?:lib)?pypy[.\d]*(?:-c)?(?:\.so)?")),
+}
+"""Runtimes whose functions are not read: a part of their files' names, and the whole."""
 
 
 class Runtime(NamedTuple):
     """The language runtime of a program.
 
-    `name` is "python", "node", "java", "chromium", "php" or "ruby"; `version` comes from its paths,
-    "3.12" or "17", or "". `is_named`: the runtime wrote down the names of its generated code.
+    `name` is "python", "node", "java", "chromium", "php" or "ruby", or one whose functions are not
+    read, such as "openj9" or "erlang"; `version` comes from its paths, "3.12" or "17", or "".
+    `is_named`: the runtime wrote down the names of its generated code.
     """
 
     name: str
@@ -47,6 +58,8 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
         if base == "libjvm.so":
             version = _JAVA.search(path)
             runtimes["java"] = Runtime("java", version[1] if version else "")
+        elif base.startswith("libj9jit"):
+            runtimes["openj9"] = Runtime("openj9")
         elif base in _CHROMIUM:
             runtimes["chromium"] = Runtime("chromium")
         elif is_node(path):
@@ -55,6 +68,8 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
             runtimes["python"] = Runtime("python")
         elif engine := script_engine(path):
             runtimes[engine] = Runtime(engine)
+        elif other := other_engine(path):
+            runtimes[other] = Runtime(other)
         for pattern, text in ((_INTERPRETER, base), (_LIBRARY, path)):
             if "python" not in text:
                 continue
@@ -63,7 +78,7 @@ def runtime_of(paths: Iterable[str]) -> Runtime | None:
                 version_of_python = version_of_python or where[1] or f"3.{where[2]}"
     if version_of_python and "python" in runtimes:
         runtimes["python"] = Runtime("python", version_of_python)
-    order = ("java", "chromium", "node", "python", *_ENGINES)
+    order = ("openj9", "java", "chromium", "node", "python", *_ENGINES, *_OTHERS)
     return next((runtimes[name] for name in order if name in runtimes), None)
 
 
@@ -74,6 +89,15 @@ def script_engine(path: str) -> str:
     base = path.rpartition("/")[2]
     engines = ((name, pattern) for name, pattern in _ENGINES.items() if name in base)
     return next((name for name, pattern in engines if pattern.fullmatch(base)), "")
+
+
+def other_engine(path: str) -> str:
+    """Return the name of a runtime whose functions are not read, such as "erlang"; else ""."""
+    base = path.rpartition("/")[2]
+    for name, (part, pattern) in _OTHERS.items():
+        if part in base and pattern.fullmatch(base):
+            return name
+    return ""
 
 
 def is_node(path: str) -> bool:

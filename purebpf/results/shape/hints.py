@@ -7,7 +7,7 @@ from collections.abc import Callable
 from purebpf.results.model.profile import Profile, Row
 from purebpf.results.model.spelling import printable
 from purebpf.symbols.frame import Frame, Reason, Unknown, is_unnamed_function
-from purebpf.symbols.runtimes import Runtime, is_interpreter, script_engine
+from purebpf.symbols.runtimes import Runtime, is_interpreter, other_engine, script_engine
 
 __all__ = ["hints"]
 
@@ -95,7 +95,7 @@ def _has_names(row: Row, runtime: Runtime) -> bool:
         return True
     if runtime.name == "node" and runtime.is_named:
         return True
-    if runtime.name in _SCRIPTS or runtime.name == "java":
+    if runtime.name in _SCRIPTS or runtime.name in _OTHERS or runtime.name == "java":
         return any(isinstance(frame, Frame) and frame.module == "[jit]" for frame in row.user or ())
     return runtime.name == "python" and any(
         frame.kind == "python" or (isinstance(frame, Frame) and frame.name[:4] == "py::")
@@ -108,6 +108,10 @@ def _lacks_names(row: Row, runtime: Runtime) -> bool:
         return any(is_interpreter(frame.module) for frame in row.user or ())
     if runtime.name in _SCRIPTS:
         return any(script_engine(frame.module) == runtime.name for frame in row.user or ())
+    if runtime.name in _OTHERS and any(
+        other_engine(frame.module) == runtime.name for frame in row.user or ()
+    ):
+        return True
     return any(isinstance(frame, Unknown) and frame.reason in _NO_MAP for frame in row.user or ())
 
 
@@ -159,15 +163,15 @@ def _chromium(_runtime: Runtime, ids: str) -> str:
 
 def _java(runtime: Runtime, ids: str) -> str:
     which = f"Java {runtime.version}".strip()
-    if runtime.version and int(runtime.version) < _OLDEST_READ_JAVA:
-        return (
-            f"{which} ({ids}) names compiled methods with the agent perf-map-agent; "
-            "-XX:+PreserveFramePointer for stacks"
-        )
-    return (
+    read = (
         f"the methods of {which} ({ids}) were not read: `purebpf profile` and `purebpf dump PID` "
-        "read those of JDK 11 to 25 on x86-64; elsewhere, `jcmd PID Compiler.perfmap` (17 and "
-        "later) names compiled ones, with -XX:+PreserveFramePointer for stacks"
+        "read those of JDK 11 to 25 on x86-64"
+    )
+    if runtime.version and int(runtime.version) < _OLDEST_READ_JAVA:
+        return read
+    return read + (
+        "; elsewhere, `jcmd PID Compiler.perfmap` (17 and later) names compiled ones, with "
+        "-XX:+PreserveFramePointer for stacks"
     )
 
 
@@ -186,13 +190,30 @@ _SCRIPTS = {
     ),
     "ruby": (
         "Ruby",
-        (
-            "`purebpf profile` and `purebpf dump PID` read those of 3.0 to 3.4 on x86-64; "
-            "elsewhere, `ruby --yjit --yjit-perf` (3.3 and later) names those that YJIT compiles"
-        ),
+        "`purebpf profile` and `purebpf dump PID` read those of 3.0 to 3.4 on x86-64",
     ),
 }
 """Names of engines, and what names their functions."""
+_OTHERS = {
+    "erlang": (
+        "Erlang",
+        "`erl +JPperf true` (OTP 25 and later) names those that its compiler made",
+    ),
+    "mono": ("Mono", "`mono --jitmap` names those that its compiler made"),
+    "dotnet": (".NET", ""),
+    "openj9": ("OpenJ9", ""),
+    "luajit": ("LuaJIT", ""),
+    "lua": ("Lua", ""),
+    "guile": ("Guile", ""),
+    "pypy": ("PyPy", ""),
+}
+"""Names of runtimes that are only recognised, and what names their functions."""
+
+
+def _other(runtime: Runtime, ids: str) -> str:
+    name, how = _OTHERS[runtime.name]
+    return f"the functions of {name} ({ids}) cannot be read" + (how and f"; {how}")
+
 
 _ADVICE: dict[str, Callable[[Runtime, str], str]] = {
     "node": _node,
@@ -200,4 +221,5 @@ _ADVICE: dict[str, Callable[[Runtime, str], str]] = {
     "chromium": _chromium,
     "php": _script,
     "ruby": _script,
+    **dict.fromkeys(_OTHERS, _other),
 }

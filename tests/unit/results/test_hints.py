@@ -18,6 +18,7 @@ LISTED = Unknown(Reason.NOT_IN_PERF_MAP, "", Address(1), "user")
 EVAL = Frame("_PyEval_EvalFrameDefault", 1, "/usr/bin/python3.12", Address(2), "user")
 EXECUTE = Frame("execute_ex", 1, "/usr/bin/php8.2", Address(5), "user")
 RUN = Frame("vm_exec", 1, "/usr/lib/libruby-3.1.so.3.1", Address(6), "user")
+LUA = Frame("luaV_execute", 1, "/usr/lib/liblua5.4.so.0", Address(8), "user")
 COMPILED = Frame("JIT$inner", 1, "[jit]", Address(7), "user")
 NAMED = Frame("py::main:/srv/app.py", 1, "[jit]", Address(3), "user")
 OTHER = Frame("main", 1, "/srv/app", Address(4), "user")
@@ -72,8 +73,12 @@ def test_where_python_is_read_it_came_too_late() -> None:
             EXECUTE,
             ["functions of PHP (PID 7) were not read", "read those of 8.0 to 8.4"],
         ),
-        (Runtime("ruby"), RUN, ["functions of Ruby (PID 7) were not read", "--yjit-perf"]),
-        (Runtime("java", "8"), GENERATED, ["Java 8 (PID 7)", "perf-map-agent"]),
+        (Runtime("ruby"), RUN, ["functions of Ruby (PID 7) were not read", "of 3.0 to 3.4"]),
+        (Runtime("erlang"), GENERATED, ["of Erlang (PID 7) cannot be read; `erl +JPperf true`"]),
+        (Runtime("mono"), GENERATED, ["of Mono (PID 7) cannot be read; `mono --jitmap`"]),
+        (Runtime("lua"), LUA, ["the functions of Lua (PID 7) cannot be read"]),
+        (Runtime("openj9"), GENERATED, ["the functions of OpenJ9 (PID 7) cannot be read"]),
+        (Runtime("java", "8"), GENERATED, ["methods of Java 8 (PID 7) were not", "JDK 11 to 25"]),
         (Runtime("java"), GENERATED, ["methods of Java (PID 7)", "JDK 11 to 25 on x86-64"]),
     ],
 )
@@ -95,6 +100,8 @@ def test_a_hint_for_each_runtime(runtime, frame, words):
         (Runtime("php"), (COMPILED, EXECUTE)),
         (Runtime("ruby"), (Frame("<main>", 0, "/srv/a.rb", Address(0), "user"), RUN)),
         (Runtime("php"), (RUN,)),
+        (Runtime("erlang"), (COMPILED, GENERATED)),
+        (Runtime("lua"), (OTHER,)),
     ],
 )
 def test_no_hint_where_nothing_is_missing_or_nothing_helps(runtime, stack):

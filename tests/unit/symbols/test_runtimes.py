@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.symbols.runtimes import Runtime, is_interpreter, runtime_of, script_engine
+from purebpf.symbols.runtimes import (
+    Runtime,
+    is_interpreter,
+    other_engine,
+    runtime_of,
+    script_engine,
+)
 
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
 JAVA = {
@@ -75,6 +81,48 @@ def test_php_and_ruby_are_known_by_their_engines(path, name):
 @pytest.mark.parametrize("name", ["chromium/chromium", "chrome", "electron"])
 def test_chromium_is_known_by_its_program(name):
     assert runtime_of([f"/opt/{name}", LIBC]) == Runtime("chromium")
+
+
+OTHERS = {
+    "/usr/lib/erlang/erts-13.1.5/bin/beam.smp": "erlang",
+    "/usr/lib/erlang/erts-15.2/bin/beam.jit.smp": "erlang",
+    "/usr/share/dotnet/shared/Microsoft.NETCore.App/8.0.1/libcoreclr.so": "dotnet",
+    "/usr/bin/mono-sgen": "mono",
+    "/usr/lib/libmonosgen-2.0.so.1": "mono",
+    "/usr/bin/luajit": "luajit",
+    "/usr/bin/luajit-2.1.0-beta3": "luajit",
+    "/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2.1.0": "luajit",
+    "/usr/bin/lua5.4": "lua",
+    "/usr/lib/x86_64-linux-gnu/liblua5.3.so.0": "lua",
+    "/usr/lib/x86_64-linux-gnu/liblua5.4-c++.so.0": "lua",
+    "/usr/lib/liblua.so.5.4.6": "lua",
+    "/usr/bin/guile-3.0": "guile",
+    "/usr/lib/x86_64-linux-gnu/libguile-3.0.so.1.6.0": "guile",
+    "/usr/bin/pypy3.9-c": "pypy",
+    "/usr/bin/pypy3": "pypy",
+    "/usr/lib/x86_64-linux-gnu/libpypy3.9-c.so": "pypy",
+}
+
+
+@pytest.mark.parametrize(("path", "name"), OTHERS.items())
+def test_runtimes_that_are_not_read_are_known_by_their_files(path, name):
+    assert runtime_of(["/usr/bin/thing", path, LIBC]) == Runtime(name)
+    assert other_engine(path) == name
+
+
+def test_openj9_is_no_hotspot():
+    folder = "/opt/ibm-semeru-open-17-jdk/lib"
+    paths = [f"{folder}/j9vm/libjvm.so", f"{folder}/default/libj9jit29.so"]
+    assert runtime_of(paths) == Runtime("openj9")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/usr/bin/luac5.4", "/usr/bin/monodis", "/usr/lib/libmonodroid.so", "/usr/bin/guild",
+     "/usr/lib/lua/5.4/lfs.so", "/usr/bin/erl_call", "/srv/lualatex", "/srv/monoecus"],
+)  # fmt: skip
+def test_files_beside_them_are_no_runtimes(path):
+    assert runtime_of([path]) is None
 
 
 @pytest.mark.parametrize(
