@@ -18,7 +18,7 @@ fuzzer=$!
 for target in json folded perf_data elf names perf_map jitdump inspect sections recording; do
     "$python" tests/fuzz/mutate.py $target --seconds $((4 * factor)) || exit
 done
-for target in pprof speedscope perf_script calls proc python dns probes dwarf lines window agent_config; do
+for target in pprof speedscope perf_script calls proc python php ruby java node dns probes dwarf lines window agent_config; do
     "$python" tests/fuzz/mutate.py $target --seconds $((3 * factor)) || exit
 done
 wait $fuzzer

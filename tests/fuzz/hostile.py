@@ -1,15 +1,12 @@
 """What other processes show to root's run, for `mutate.py`: arguments of system calls, names in
-/proc, the memory of a Python interpreter, answers of name servers, notes and tables of ELF files.
+/proc, answers of name servers, notes and tables of ELF files.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import random
 import struct
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,15 +17,6 @@ from purebpf.abi.syscalls import table
 from purebpf.errors import PurebpfError
 from purebpf.measure import targets
 from purebpf.measure.options import TargetOptions
-from purebpf.observe.runtimes.cpython.asyncio_file import find_task_layout
-from purebpf.observe.runtimes.cpython.python_process import PythonProcess, find_python
-from purebpf.runtimes.cpython.code_objects import CodeObjects
-from purebpf.runtimes.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
-from purebpf.runtimes.cpython.frames import read_frames
-from purebpf.runtimes.cpython.task_layout import TaskLayout
-from purebpf.runtimes.cpython.tasks import Task, read_tasks
-from purebpf.runtimes.cpython.threads import read_interpreters
-from purebpf.runtimes.memory import CachedMemory
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_ranges, functions_named
@@ -249,86 +237,6 @@ def _check_proc(comm: bytes, path: bytes) -> None:
     assert cgroup_name(text).kind
     assert text.split("\n")[1] == f"0::{os.fsdecode(path)}"
     targets.is_in_scope(7, TargetOptions(cgroup="/", uid=0))
-
-
-_PYTHON = """
-import asyncio, os, signal
-async def inner(): await asyncio.sleep(99)
-async def outer(): await asyncio.gather(inner(), inner(), asyncio.create_task(inner()))
-class Deep:
-    def down(self, n):
-        return self.down(n - 1) if n else asyncio.run(main())
-async def main():
-    tasks = [asyncio.create_task(outer(), name="größe") for _ in range(3)]
-    await asyncio.sleep(0.01)
-    print("ready", flush=True)
-    os.kill(os.getpid(), signal.SIGSTOP)
-Deep().down(20)
-"""
-
-
-@cache
-def _stopped_python() -> tuple[PythonProcess, TaskLayout]:
-    """A Python with frames and tasks, which is stopped."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", _PYTHON], stdout=subprocess.PIPE, stdin=subprocess.PIPE
-    )
-    atexit.register(child.wait)
-    atexit.register(child.kill)
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"ready\n"
-    os.waitid(os.P_PID, child.pid, os.WSTOPPED)
-    python = find_python(child.pid)
-    assert python is not None
-    layout = find_task_layout(child.pid, python)
-    assert layout is not None
-    tasks = _look(python, layout, CachedMemory(python.read))
-    assert sum(task.name == "größe" for task in tasks) == 3, tasks
-    return python, layout
-
-
-def _look(python: PythonProcess, layout: TaskLayout, memory: CachedMemory) -> list[Task]:
-    """Everything that `dump --async` reads."""
-    codes = CodeObjects(python.version, python.layout, memory)
-    interpreters = read_interpreters(python.layout, memory, python.runtime)
-    for interpreter in interpreters:
-        for thread in interpreter.threads:
-            read_frames(python.version, python.layout, memory, codes, thread.address)
-    return read_tasks(python.version, (python.layout, layout), memory, codes, interpreters)
-
-
-def python_seeds() -> Iterator[bytes]:
-    """A number, of which the changes follow."""
-    yield bytes(8)
-
-
-def changed_seed(_: bytes, chance: random.Random) -> bytes:
-    """Another number."""
-    return chance.randbytes(8)
-
-
-def run_python(data: bytes) -> None:
-    """A look at an interpreter of which some words are others, the same each time."""
-    python, layout = _stopped_python()
-    seed = int.from_bytes(data[:8], "little")
-    rate = (0, 0.05, 0.3, 1.0)[seed & 3]
-
-    def read(address: int, size: int) -> bytes:
-        chance = random.Random(seed ^ address)
-        raw = bytearray(python.read(address, size))
-        if chance.random() < rate and len(raw) >= 16:
-            for _ in range(chance.choice((1, 2, 16))):
-                at = 8 * chance.randrange(len(raw) // 8)
-                other = 8 * chance.randrange(len(raw) // 8)
-                word = chance.choice((address + at, _word(chance), *_NUMBERS))
-                raw[at : at + 8] = chance.choice(
-                    (raw[other : other + 8], word.to_bytes(8, "little"))
-                )
-        return bytes(raw)
-
-    for task in _look(python, layout, CachedMemory(read, 1 << 14)):
-        task.name.encode("utf-8", "surrogatepass")
-    read_debug_offsets(read(python.runtime, HEADER_SIZE))
 
 
 def dns_seeds() -> Iterator[bytes]:

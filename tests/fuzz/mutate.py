@@ -16,6 +16,7 @@ command would take it, and the changes know the format. The targets:
 `calls`                       arguments of system calls, as `trace` shows them
 `proc`                        names of a process in the files of /proc
 `python`                      the memory of an interpreter, as `dump --async` reads it
+`php` `ruby` `java` `node`    the same of the others, as `dump` reads it; root, and the interpreter
 `dns`                         answers of name servers, as `tcp --dns` takes them
 `lines`                       source lines, as llvm-symbolizer answers of a process's DWARF
 `probes`                      functions by name, static probes and Go's table of an ELF file
@@ -48,7 +49,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ from purebpf.tools.inspect.model import describe  # noqa: E402
 from purebpf.tools.inspect.perf_data import describe_perf_data  # noqa: E402
 from purebpf.tools.inspect.sections import describe_elf  # noqa: E402
 from tests.fuzz import hostile, hostile_agent, hostile_dwarf, perf_data_seeds  # noqa: E402
+from tests.fuzz import hostile_interpreters as interpreters  # noqa: E402
 from tests.support.builders.btf_random import random_kernel  # noqa: E402
 from tests.support.builders.profiles import example, timed  # noqa: E402
 from tests.unit.results.test_readers import SCRIPT  # noqa: E402
@@ -398,7 +400,11 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], Iterator[bytes]],
     "recording": (run_recording, perf_data_seeds.files, changed_bytes),
     "calls": (hostile.run_call, hostile.call_seeds, hostile.changed_call),
     "proc": (hostile.run_proc, hostile.name_seeds, changed_bytes),
-    "python": (hostile.run_python, hostile.python_seeds, hostile.changed_seed),
+    "python": (interpreters.run_python, interpreters.seeds, interpreters.changed_seed),
+    **{
+        name: (partial(interpreters.run_dump, name), interpreters.seeds, interpreters.changed_seed)
+        for name in interpreters.PROGRAMS
+    },
     "dns": (hostile.run_dns, hostile.dns_seeds, changed_bytes),
     "probes": (hostile.run_probes, elf_seeds, changed_bytes),
     "dwarf": (hostile_dwarf.run_dwarf, hostile_dwarf.dwarf_seeds, hostile_dwarf.changed_dwarf),
