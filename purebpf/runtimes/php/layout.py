@@ -59,8 +59,8 @@ class PhpLayout(NamedTuple):
 
 
 LAYOUTS = {
-    420200930: PhpLayout(800, generator_frame=NONE, generator_parent=NONE),
-    420210902: PhpLayout(801, generator_frame=NONE, generator_parent=NONE),
+    420200930: PhpLayout(800),
+    420210902: PhpLayout(801),
     420220829: PhpLayout(
         802,
         function_file=152,
