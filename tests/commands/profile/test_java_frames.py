@@ -81,6 +81,7 @@ CALLERS = {
     "Chain.leaf": {("Chain.inner", MARKS["inner"])},
     "Chain.inner": {("Chain.lambda$sorted$0", MARKS["lambda"])},
     "Chain.sorted": {("Chain$Key.hashCode", MARKS["hash"])},
+    "Chain$Key.<init>": {("Chain.put", MARKS["put"])},
     "Chain.put": {("Chain.descend", MARKS["bottom"])},
     "Chain.descend": {("Chain.descend", MARKS["descend"]), ("Chain.main", MARKS["main"])},
 }
