@@ -16,7 +16,12 @@ from typing import Any
 import pytest
 
 from purebpf.errors import NotSupportedError
+from purebpf.observe.runtimes.hotspot import java_process
 from purebpf.observe.runtimes.hotspot.java_process import JavaProcess
+from purebpf.observe.runtimes.hotspot.libjvm import find_library
+from purebpf.runtimes.hotspot.layout import Jvm
+from purebpf.runtimes.memory import Memory
+from purebpf.syscall import proc
 from purebpf.tools.dump import session
 from purebpf.tools.dump.model import ProcessDump
 from purebpf.tools.dump.render import document, lines
@@ -281,6 +286,33 @@ def test_a_jvm_that_cannot_be_read_any_more_leaves_native_frames(
         dumped = session.dump(process.pid, kernel=False)
     assert not java_frames(dumped)
     assert any(thread.frames for thread in dumped.threads)
+
+
+def test_the_next_jvm_of_a_file_and_a_user_is_described_by_the_first(
+    classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home,) = jvms.default()
+    read = java_process.read_jvm
+    reads = []
+
+    def count(memory: Memory, symbols: dict[str, int]) -> Jvm:
+        reads.append(1)
+        return read(memory, symbols)
+
+    monkeypatch.setattr(java_process, "read_jvm", count)
+    monkeypatch.setattr(java_process, "_known", {})
+    with started(home, classes) as first:
+        one = java_frames(_settled(first.pid))
+    with started(home, classes) as second:
+        expected = theirs(second, home)
+        assert java_frames(_settled(second.pid)) == expected
+        library = find_library(second.pid)
+        assert library is not None
+        assert java_process._key(library, second.pid) in java_process._known
+        monkeypatch.setattr(proc, "other_user", lambda pid: 4711 if pid == second.pid else None)
+        assert java_process._key(library, second.pid) not in java_process._known
+    assert len(one) == len(expected)
+    assert len(reads) == 1
 
 
 def test_a_file_called_libjvm_is_no_jvm(tmp_path: Path) -> None:

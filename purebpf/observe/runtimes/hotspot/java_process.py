@@ -11,20 +11,27 @@ import os
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.hotspot.libjvm import find_library, read_exports
+from purebpf.observe.symbols.elf_files import Identity, open_mapped
 from purebpf.runtimes.hotspot.code_cache import Blob, CodeCache
 from purebpf.runtimes.hotspot.frames import JavaFrames
 from purebpf.runtimes.hotspot.inlined import InlinedMethods
-from purebpf.runtimes.hotspot.layout import Jvm, LayoutError, read_jvm
+from purebpf.runtimes.hotspot.layout import Addresses, Jvm, LayoutError, read_jvm
 from purebpf.runtimes.hotspot.methods import Methods
 from purebpf.runtimes.hotspot.vm_structs import ALL_EXPORTS
 from purebpf.runtimes.memory import CachedMemory, Memory, UnreadableError
 from purebpf.symbols.proc_maps import Mapping
+from purebpf.syscall import proc
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
 from purebpf.unwind.machine import X86_64
 
 __all__ = ["JavaProcess", "JavaReading", "find_java"]
 
 _FRAMES = "Java frames"
+_MOST_KNOWN = 64
+_Key = tuple[Identity, int, int, int | None]
+_known: dict[_Key, tuple[int, Jvm]] = {}
+"""Descriptions by file, mapping and user, each with the address of its mapping. They come from the
+memory of a process, which may lie: another user's are never used."""
 
 
 class JavaReading:
@@ -129,7 +136,26 @@ def find_java(pid: int) -> JavaProcess | None:
 
 
 def _describe(memory: ProcessMemory, mapped: Mapping, pid: int) -> Jvm:
+    """Return the description of a JVM, which is the same in all processes of its file."""
+    key = _key(mapped, pid)
+    if key in _known:
+        start, jvm = _known[key]
+        moved = (address + mapped.start - start for address in jvm.addresses)
+        return jvm._replace(addresses=Addresses(*moved))
     symbols = read_exports(mapped, pid, ALL_EXPORTS)
     if not symbols:
         raise LayoutError(f"{mapped.file.path} does not describe a HotSpot JVM")
-    return read_jvm(CachedMemory(memory.read), symbols)
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    jvm = read_jvm(CachedMemory(memory.read), symbols)
+    _known[key] = mapped.start, jvm
+    return jvm
+
+
+def _key(mapped: Mapping, pid: int) -> _Key:
+    fd = open_mapped(mapped, (pid,))
+    try:
+        status = os.fstat(fd)
+    finally:
+        os.close(fd)
+    return Identity.of(status), mapped.file.inode, mapped.offset, proc.other_user(pid)
