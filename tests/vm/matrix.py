@@ -40,6 +40,9 @@ HOST_TIMEOUT_S = 14400 if os.environ.get("PUREBPF_NIGHTLY") else 4000
 TIMEOUT_S = 14400 if os.environ.get("PUREBPF_NIGHTLY") else 3000
 """For all tests of one guest; on an idle host they take less than half of it."""
 
+_SHOWN = 5
+"""Tests that ran beside another one, in what is printed of it."""
+
 DEFAULT_TESTS = ("tests/kernel", "tests/commands")
 
 SMOKE_TESTS = {
@@ -110,7 +113,8 @@ def run_host(run: Run, out: Path) -> Result:
     failed = any(lane.tests.returncode for lane in lanes)
     result = results.read(out, seconds, failed=failed, output=output)
     for test, others in beside(out / "lanes", {*result.again, *results.failing(output)}).items():
-        print(f"{test} ran beside {', '.join(others) or 'no other'}")
+        more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+        print(f"{test} ran beside {', '.join(others[:_SHOWN]) or 'no other'}{more}")
     return result
 
 

@@ -376,6 +376,7 @@ def test_children_that_are_known_before_they_work_have_their_functions(tmp_path:
     assert sum(row.weight for row in without) <= total // 20, without
 
 
+@pytest.mark.alone  # they end before a busy machine looks
 def test_processes_of_fifty_milliseconds_have_their_functions() -> None:
     """Each of them: what a shell or a server did in that process before is another program's."""
     count, work_s, frequency = (4, 3, 49) if slow_host() else (13, 0.05, 999)

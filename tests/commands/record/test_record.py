@@ -189,6 +189,7 @@ def test_children_are_recorded_with_their_names(
     assert pids <= sampled
 
 
+@pytest.mark.alone  # a BPF program at the tracepoint would hide its passes
 @pytest.mark.needs("perf", "tracefs")
 def test_tracepoints_come_with_their_formats(record: Record, tmp_path: Path) -> None:
     run = record("-e", "sched:sched_process_exec", "--", "true")

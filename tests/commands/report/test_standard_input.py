@@ -37,6 +37,7 @@ def test_a_pipe_and_a_file_are_read_alike(tmp_path: Path) -> None:
         assert folded("-", stdin=file).stdout == named.stdout
 
 
+@pytest.mark.alone  # a BPF program at the tracepoint would hide its passes
 @pytest.mark.nightly
 @pytest.mark.needs("perf", "perf_event", "tracefs")
 def test_what_perf_writes_to_a_pipe_has_the_samples_that_perf_sees(tmp_path: Path) -> None:

@@ -210,6 +210,7 @@ def test_a_child_may_end_as_the_run_begins(monkeypatch: pytest.MonkeyPatch) -> N
         counter.stop()
 
 
+@pytest.mark.alone  # a BPF program at the tracepoint would hide its passes
 @pytest.mark.needs("perf", "tracefs")
 @pytest.mark.parametrize(("tree", "processes"), [(False, 1), (True, 3)])
 def test_stat_counts_children_of_a_tree_alone(tree: bool, processes: int) -> None:

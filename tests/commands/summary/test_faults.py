@@ -119,6 +119,7 @@ def test_places_say_the_function_and_the_mapping(faulting: Faulting) -> None:
     assert counted.total() == faults.minor + faults.major
 
 
+@pytest.mark.alone  # a BPF program at the tracepoint would hide its passes
 @pytest.mark.needs("perf")
 def test_perf_trace_counts_the_same(program: Path) -> None:
     """But for the few faults from the start of execve to the new program's first instruction."""

@@ -148,6 +148,7 @@ def test_a_cgroup_is_counted_and_nothing_else(cgroups: list[Path]) -> None:
         assert sum(reading.value for reading in others.read()) == 0
 
 
+@pytest.mark.alone  # a BPF program at the tracepoint would hide its passes
 @pytest.mark.needs("tracefs")
 def test_a_tracepoint_by_name_counts_its_passes() -> None:
     with PerfEvent.tracepoint("signal:signal_generate", pid=0) as event:

@@ -67,6 +67,7 @@ def test_a_new_period_holds_from_then_on() -> None:
         assert len(list(event.records())) in (counted // 10, counted // 10 + 1)
 
 
+@pytest.mark.alone  # a BPF program at the tracepoint would hide its passes
 @pytest.mark.needs("tracefs")
 def test_a_filter_decides_which_passes_of_a_tracepoint_count() -> None:
     with PerfEvent.tracepoint("signal:signal_generate", pid=0, disabled=1) as event:

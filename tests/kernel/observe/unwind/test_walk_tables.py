@@ -175,6 +175,7 @@ def test_call_sites_go_with_their_file(monkeypatch):
         assert len(loaded.maps["call_sites"]) == 0
 
 
+@pytest.mark.alone
 def test_all_that_this_machine_runs_takes_16_megabytes():
     """Every process that we may read, with all of its small files, and 1 MiB of each large one."""
     with load(_spec()) as loaded, _tables(loaded) as tables, ProcessStacks() as stacks:
