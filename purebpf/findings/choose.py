@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding, Loss
 from purebpf.findings.rules.answers import is_slow
-from purebpf.findings.rules.held_requests import UNKNOWN
+from purebpf.findings.rules.held_requests import UNKNOWN, libuv_waits
 from purebpf.findings.siblings import describe_idle_siblings
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import describe_activity, describe_wait
@@ -355,7 +355,7 @@ def _without_finding(evidence: Evidence, client: Finding, servers: set[int]) -> 
     """
     stays = _meanwhile(evidence, servers) or _first_threads(evidence, servers)
     activity = describe_activity(evidence, stays)
-    waiting = _waiting_threads(evidence, servers)
+    waiting = libuv_waits(evidence, tuple(servers)) or _waiting_threads(evidence, servers)
     if not activity and waiting:
         return client._replace(evidence=_after_peer(client, waiting))
     if evidence.rate(stays) < _BUSY or evidence.connections.is_service(client.pids):

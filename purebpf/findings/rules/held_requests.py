@@ -27,7 +27,7 @@ from purebpf.findings.words import (
     spell_endpoint,
 )
 
-__all__ = ["UNKNOWN", "held_requests"]
+__all__ = ["UNKNOWN", "held_requests", "libuv_waits"]
 
 _LEAST = 0.5
 """Requests at a time."""
@@ -123,11 +123,11 @@ def _waits(evidence: Evidence, pids: tuple[int, ...]) -> str:
     if evidence.rate(stays) < _LEAST:
         stays = _waits_for_turns(evidence, pids)
     if evidence.rate(stays) < _LEAST:
-        return _libuv_waits(evidence, pids)
+        return libuv_waits(evidence, pids)
     return f"{count_threads(stays, 'wait')}: each {describe_activity(evidence, stays)}"
 
 
-def _libuv_waits(evidence: Evidence, pids: tuple[int, ...]) -> str:
+def libuv_waits(evidence: Evidence, pids: tuple[int, ...]) -> str:
     """A clause about the threads of libuv's pool that wait, and for which file."""
     tids = {
         stay.tid

@@ -177,7 +177,12 @@ def crashes(evidence: Evidence) -> Iterator[Finding]:
         parent = max(ends, key=lambda one: one.times).parent
         codes = Counter(one.code for one in ends for _ in range(one.times))
         code = codes.most_common(1)[0][0]
-        living = tuple(pid for pid, one in evidence.processes.items() if one.comm == comm)
+        parents = {one.parent for one in ends}
+        living = tuple(
+            pid
+            for pid, one in evidence.processes.items()
+            if one.comm == comm and one.ppid in parents
+        )
         known = evidence.process(parent).pid
         if code == signal.SIGKILL and not known:
             continue  # nobody starts it again: a script that ends its programs

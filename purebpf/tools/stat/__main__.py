@@ -52,6 +52,11 @@ def _run(options: StatOptions, view: EventView, repeats: Repeats) -> int:
         for note in total.notes:
             command.note(note)
         explain_table(total.loss, verbose=view.verbose)
+        if view.format == "text" and not is_interval:
+            from purebpf.tools.stat.hints import hints
+
+            for hint in hints(total, options.pids):
+                command.say(hint)
     if view.strict and total.loss.any:
         return command.LOSS
     return status

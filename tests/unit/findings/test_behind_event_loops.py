@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from purebpf.findings.facts import (
     Activity,
+    Endpoint,
     Facts,
     Goroutines,
     Process,
     Socket,
     StackFrame,
     Unanswered,
+    WaitSum,
 )
 from purebpf.findings.find import find
 from tests.support.builders.facts import facts, library, own, waiting
@@ -51,6 +53,24 @@ def test_requests_that_wait_for_the_pool_of_an_event_loop() -> None:
     assert "4 threads wait in its pool: each waits to read a pipe" in text
     assert "(/run/feed.fifo)" in text
     assert "pool" not in said(reading(StackFrame("worker", NODE)), "held")
+
+
+def test_a_client_of_such_an_event_loop() -> None:
+    """On a busy machine, held requests tell nothing: the client's finding has the pool."""
+    pool = (StackFrame("uv__fs_work", NODE), StackFrame("worker", NODE))
+    served = reading(*pool)
+    end = Endpoint("socket", "inet", "127.0.0.1", PORT, 40001, 30)
+    client = waiting(9, 9, "recvfrom", own("fetch", 4), argument=3)
+    text = said(
+        served._replace(
+            held=(),
+            activities=(*served.activities, client),
+            waits=(WaitSum(9, 9, "recvfrom", 3, 3, 0, end, 9.0, 18, 0.6),),
+            processes=(*served.processes, Process(9, 1, "shop", "/usr/bin/python3.11")),
+        ),
+        "downstream",
+    )
+    assert "the peer is node (7); 4 threads wait in its pool: each waits to read a pipe" in text
 
 
 # Servers that do not read

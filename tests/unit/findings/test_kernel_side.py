@@ -93,6 +93,12 @@ def test_killed_programs_are_restarted_only_by_a_parent_that_lives() -> None:
     assert texts(killed._replace(processes=(SERVER,))) == []
 
 
+def test_other_processes_of_the_name_are_not_the_ones_that_crash() -> None:
+    other = SERVER._replace(pid=8, ppid=1)
+    (finding,) = find(ending(signal.SIGSEGV, 19)._replace(processes=(SHELL, SERVER, other)))
+    assert finding.pids == (7, 5)
+
+
 # Signals
 
 
