@@ -99,7 +99,7 @@ class Function:
 
     @cached_property
     def variables(self) -> tuple[Location, ...]:
-        """Its variables and those of inlined functions, each in a register or on the stack."""
+        """The variables of it and of inlined functions, each in a register or on the stack."""
         return self._reader.variables_of(self._entry)
 
     @cached_property

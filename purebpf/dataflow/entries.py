@@ -60,7 +60,7 @@ class Value(NamedTuple):
 
 
 class _Attribute(NamedTuple):
-    """What an abbreviation says of one attribute.
+    """One attribute of an abbreviation.
 
     Attributes:
         form: without `DW_FORM_`.

@@ -148,7 +148,7 @@ def list_at(of: Tables, at: int, base: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 def ranges_at(of: Tables, at: int, base: int) -> Iterator[tuple[int, int]]:
-    """Yield the addresses [start, end) of a range list; the arguments are those of `list_at`.
+    """Yield the addresses [start, end) of a range list; it takes the arguments of `list_at`.
 
     Raises:
         DWARFError, IndexError, struct.error: the list is damaged.
@@ -164,7 +164,7 @@ def ranges_at(of: Tables, at: int, base: int) -> Iterator[tuple[int, int]]:
 
 
 class _Kind(Enum):
-    """What an entry of a list says."""
+    """The contents of an entry of a list."""
 
     BASE_INDEX = auto()
     INDEXES = auto()

@@ -47,7 +47,7 @@ def present_processes(target: Target, *, tree: bool = False) -> tuple[int, ...]:
 
     Args:
         target: whom the options mean. Its CPUs do not matter.
-        tree: also the processes below those of `pids` and `comm`.
+        tree: add the children of `pids` and `comm`, and their children.
 
     Raises:
         NoSuchTargetError: there is none.

@@ -1,4 +1,4 @@
-"""How far code of x86-64 is from its return address, read from its instructions.
+"""The distance of x86-64 code from its return address, read from its instructions.
 
 For assembly that has no call frame information. What an instruction pushes, pops, adds to the stack
 pointer or takes from it is known; a return has its address at the stack pointer. So the distance is

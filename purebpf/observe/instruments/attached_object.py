@@ -221,7 +221,7 @@ def _declared_maps(btf: Btf | None) -> Iterator[str]:
 
 
 def _typed(each: Map, name: str, btf: Btf) -> Map:
-    """Give a map for which kernels take no types, such as a ring, those of the program."""
+    """Give the program's types to a map for which kernels take none, such as a ring."""
     info = each.info
     shape = MapSpec(name, info.type, info.key_size, info.value_size, info.max_entries)
     return each.retyped(shape, btf)

@@ -92,7 +92,7 @@ class InlinedMethods:
     def places(self, blob: Blob) -> tuple[list[int], list[tuple[Inlined, ...]]]:
         """All places of a compiled method: offsets in its code, in order, with their methods.
 
-        The methods of an address are those of the first offset at or behind it.
+        An address has the methods of the first offset at or behind it.
         """
         root = (Inlined(blob.method, -1),)
         tables = self._tables(blob) if blob.kind is BlobKind.COMPILED else None

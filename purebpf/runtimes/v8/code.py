@@ -285,7 +285,7 @@ class CodeReader:
         return ActiveFunction(shared, self.bytecode_line(shared, bytecode, frame.bytecode))
 
     def _bytecode_of(self, shared: int) -> int:
-        """The bytecodes of a function, which may be behind those of its baseline code."""
+        """The bytecodes of a function, through its baseline code if it has some."""
         return self._bytecode_behind(self._heap.word(shared, self._layout.shared_data))
 
     def _bytecode_behind(self, pointer: int) -> int:

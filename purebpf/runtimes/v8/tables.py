@@ -312,7 +312,7 @@ def translated_frames(data: bytes, at: int, version: int) -> list[TranslatedFram
 def _translation(
     data: bytes, at: int, opcodes: _Opcodes, *, shift: bool, is_basis: bool = False
 ) -> list[tuple[int, list[int]]] | None:
-    """The instructions of a translation; it may repeat those of another one, its basis."""
+    """The instructions of a translation; it may repeat another one's, its basis."""
     if not 0 <= at < len(data) or data[at] >> shift not in opcodes.begin:
         return None
     distance, _ = _unsigned(data, at + 1)

@@ -73,7 +73,7 @@ def _walks_user_stacks(text: str) -> bool:
 
 
 def list_modules(*, has_walk: bool) -> dict[str, ModuleSpec]:
-    """Return the modules that a run may import, also late, by name; those of the walk if asked."""
+    """Return the modules that a run may import, also late, by name, and the walk's if asked."""
     reached: dict[str, ModuleSpec] = {}
     waiting = [_ROOT]
     for package in map(importlib.import_module, _WHOLE):

@@ -38,7 +38,7 @@ later. docs/triage.md"""
 class TriageOptions(NamedTuple):
     """The duration of the look, the processes that matter, and the form of the result.
 
-    `pids`, `comm`, `tree`, `uid` and `cgroup` are those of `purebpf.measure.options`.
+    `purebpf.measure.options` describes `pids`, `comm`, `tree`, `uid` and `cgroup`.
     """
 
     duration_s: float = DEFAULT_S

@@ -117,7 +117,7 @@ def _generated(record: V8Record, function: Function, reading: V8Reading) -> V8Co
 
 
 def _optimised(code: Code, pc: int, reading: V8Reading) -> list[ActiveFunction] | None:
-    """The functions at a return address; or, of a leaf, those of the instruction before it."""
+    """The functions at a return address, or of a leaf at the instruction before it."""
     reader = reading.code
     if code.kind not in (reader.layout.kind_maglev, reader.layout.kind_turbofan):
         return None
