@@ -69,6 +69,8 @@ def parse(text: str, source: str = "speedscope") -> Profile:
 def _profile(tree: Mapping[str, Any], source: str) -> Profile:
     table = [_frame(frame) for frame in tree["shared"]["frames"]]
     parts = tree["profiles"]
+    if not parts:
+        raise FormatError(source, "profiles", "the file has none")
     scale, unit = _unit(parts[0])
     profile = Profile(str(tree.get("name") or f"speedscope of {source}"), unit=unit)
     is_ours = tree.get("exporter") == EXPORTER

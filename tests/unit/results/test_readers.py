@@ -220,6 +220,7 @@ def _events(*rows: tuple[str, int, object]) -> str:
         (_events(("O", 0, 2), ("C", 0, "3")), "a time of '3'"),
         (_events(("O", 0, 2), ("C", 0, float("nan"))), "a time of nan"),
         (_evented(profiles=[{"type": "heap", "unit": "none"}]), "type 'heap'"),
+        (_evented(profiles=[]), "profiles.*the file has none"),
     ],
 )
 def test_events_that_speedscope_refuses_are_refused(text: str, problem: str) -> None:
