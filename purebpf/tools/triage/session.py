@@ -156,7 +156,8 @@ class Triage(Closing):
         moment_s = min(_ROUND_S, self.left_s, profiler.looks_at_s - time.monotonic())
         if profiler.wait(*ends, at_most_s=max(_MOMENT_S, moment_s)):
             return True
-        profiler.look_if_due()
+        self._ask_connections()
+        profiler.look_if_due()  # seconds, on a machine without a free CPU
         self._ask_connections()
         if self._memory is not None:
             self._memory.wait(at_most_s=_MOMENT_S)
