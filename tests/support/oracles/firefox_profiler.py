@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,11 +50,21 @@ def opened(path: str | Path, home: Path) -> Iterator[Opened]:
         done = subprocess.run(command, capture_output=True, check=False, env=environment)
         return done.returncode == 0
 
-    until(loads)
     try:
+        until(loads)
         yield Opened(environment)
-    finally:
         _told(environment, "stop", "--all")
+    finally:
+        _end_daemons(str(path))
+
+
+def _end_daemons(path: str) -> None:
+    """End the daemons of a file: those that were not ready in time go on for ever."""
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"--daemon" in words and os.fsencode(path) in words:
+                os.kill(int(pid), signal.SIGTERM)
 
 
 def _told(environment: dict[str, str], *arguments: str) -> str:
