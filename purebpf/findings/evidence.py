@@ -206,6 +206,8 @@ class Evidence:
             is_connection=endpoint.kind == "socket",
             call=activity.call,
         )
+        if own is None and judgement.kind == "lock":
+            own = next(filter(program.owns_unnamed, user), None)
         stay = _make(activity, judgement.kind, user, own, judgement)
         return stay._replace(times=times, is_open=is_open, endpoint=endpoint, side=side)
 

@@ -171,6 +171,10 @@ class Program(NamedTuple):
             and "<frozen" not in frame.module
         )
 
+    def owns_unnamed(self, frame: FrameLike) -> bool:
+        """Return True for a function of the program's executable that has lost its name (strip)."""
+        return frame.module == self.exe and "!0x" in frame.name and self.has_own_functions
+
     @property
     def has_own_functions(self) -> bool:
         """True if native frames of its executable can belong to the program."""

@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
-from purebpf.findings.ownership import FrameLike, Program, short_name
+from purebpf.findings.ownership import FrameLike, Program, is_interpreter, short_name
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
@@ -201,6 +201,14 @@ _RUBY_WAITING = compile_later(r"(__)?futex|(__)?pthread_cond_|rb_native_cond_|li
 """A thread that returns from a blocking call waits for Ruby's lock in functions of Ruby only."""
 _NAPS = compile_later(r".*(sleep|nap|delay|pause|wait_until)", re.IGNORECASE)
 """Functions whose callers want to sleep."""
+_MUTEXES = compile_later(r"_*(GI_|libc_)*_*(lll_lock_wait|pthread_(mutex|rwlock)_)")
+_NAP_LOCKS = compile_later(
+    r"(.*::)?((spin|try|mutex|read|write|rd|wr)_?)?(lock|acquire)"
+    r"(_?(slow|contended|shared|exclusive|path))*(\(.*)?$",
+    re.IGNORECASE,
+)
+"""Own functions that take a lock by sleeping and trying again."""
+_CALL = compile_later(r"__(?:x64|arm64|ia32|se)_sys_(\w+)$")
 _LIBRARY_FILES = compile_later(r".*/lib[^/]*\.so[\d.]*$")
 _RUNTIME_FILES = compile_later(
     r".*/(libc|libpthread|libstdc\+\+|libc\+\+|libpython|libruby|libperl|libjvm|libnode|libphp)[-.\d]"
@@ -262,7 +270,7 @@ def judge(
         call: the system call that it waits in.
     """
     kind = _BY_STATE.get(state) or _kind_by_kernel(kernel)
-    if kind == "other" and call in _NO_WAITS:
+    if kind == "other" and (call or _call_of(kernel)) in _NO_WAITS:
         kind = "call"
     elif kind == "sock-write" and (call == "connect" or any(map(_CONNECT.match, kernel))):
         kind = "connect"  # a full queue of connections to accept
@@ -275,11 +283,14 @@ def judge(
     kind = _kind_of_library(kind, user)
     if kind == "sleep" and _naps_in_library(user):
         kind = "nap"
+    elif kind == "sleep" and _naps_for_lock(program, user):
+        kind = "lock"
     if kind in ("cond", "semaphore"):
         kind = _kind_of_condition(kind, program, user)
     own_at = [at for at, frame in enumerate(user) if program.owns(frame)]
     is_called = bool(own_at) and any(map(program.is_library, user[own_at[-1] + 1 :]))
     has_own = bool(own_at) or any(map(program.is_script_top, user))
+    has_own = has_own or _is_in_mutex(program, user)
     is_work = _is_work(kind, side, is_called=is_called, has_own=has_own)
     return Judgement(kind, is_work, is_called, len(own_at))
 
@@ -381,6 +392,27 @@ def _naps_in_library(user: Sequence[FrameLike]) -> bool:
         elif inside and not _NAPS.match(frame.name) and "lib/" not in frame.module:
             return inside >= _NAP_FRAMES
     return False
+
+
+def _is_in_mutex(program: Program, user: Sequence[FrameLike]) -> bool:
+    """Return True for a native program in a mutex of the C library: nobody idles in one.
+
+    The functions outside of it may be unknown: the program is stripped, or its stack was cut.
+    """
+    is_native = bool(program.exe) and not is_interpreter(program.exe)
+    return is_native and any(_MUTEXES.match(frame.name) for frame in user[:2])
+
+
+def _naps_for_lock(program: Program, user: Sequence[FrameLike]) -> bool:
+    """Return True for native code that sleeps in a function of its own that takes a lock."""
+    own = next((frame for frame in user if program.owns(frame)), None)
+    is_native = own is not None and own.kind in ("user", "inlined") and own.module != "[jit]"
+    return own is not None and is_native and bool(_NAP_LOCKS.match(short_name(own.name)))
+
+
+def _call_of(kernel: Sequence[str]) -> str:
+    """The system call of a thread, by the kernel's functions; "" if they do not show it."""
+    return next((match[1] for name in kernel if (match := _CALL.match(name))), "")
 
 
 def _kind_of_condition(kind: str, program: Program, user: Sequence[FrameLike]) -> str:

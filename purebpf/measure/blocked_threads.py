@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from purebpf.errors import KernelError
 from purebpf.findings.facts import Blocked
 from purebpf.measure.proc_files import entries, link, read_text
+from purebpf.measure.thread_numbers import own_numbers
 from purebpf.observe.instruments.wait_reasons import call_name
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory, reading_others
 
@@ -16,6 +17,8 @@ __all__ = ["blocked_threads", "descriptors"]
 _MOST_DESCRIPTORS = 4096
 _POLLS = ("poll", "ppoll")
 _FUTEXES = ("futex", "futex_wait")
+_OWNER = 2
+"""The word of glibc's mutex that has the thread ID of its owner."""
 _FIRST_NEITHER = (*_FUTEXES, *_POLLS, "nanosleep", "clock_nanosleep", "select", "pselect6")
 
 
@@ -27,6 +30,20 @@ def blocked_threads(pids: Iterable[int]) -> Iterator[Blocked]:
 
 
 def _of_process(pid: int) -> Iterator[Blocked]:
+    threads = list(_as_read(pid))
+    if not any(one.words and one.words[_OWNER] for one in threads):
+        yield from threads
+        return
+    numbers = own_numbers(pid)
+    for one in threads:
+        if numbers and one.words:
+            words = (*one.words[:_OWNER], numbers.get(one.words[_OWNER], 0))
+            yield one._replace(words=words)
+        else:
+            yield one
+
+
+def _as_read(pid: int) -> Iterator[Blocked]:
     try:
         memory = open_process_memory(pid)
     except KernelError:

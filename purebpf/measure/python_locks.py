@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from purebpf.errors import PurebpfError
 from purebpf.findings.facts import Blocked
 from purebpf.late_pattern import compile_later
+from purebpf.measure.thread_numbers import own_numbers
 from purebpf.observe.runtimes.cpython.python_process import KnownFiles, find_python
 from purebpf.runtimes.cpython.held_locks import HeldLock, held_locks
 from purebpf.runtimes.memory import UnreadableError
@@ -59,7 +60,8 @@ def _holders(pid: int, waiting: dict[int, int], files: KnownFiles | None) -> dic
             locks = list(held_locks(python.version, python.layout, reading.memory, threads))
     except (PurebpfError, UnreadableError):
         return {}
-    numbers = {thread.pthread: thread.native_id for thread in threads}
+    seen = own_numbers(pid)
+    numbers = {thread.pthread: seen.get(thread.native_id, thread.native_id) for thread in threads}
     return _one_holder_each(locks, numbers, waiting)
 
 

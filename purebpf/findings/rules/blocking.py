@@ -408,7 +408,7 @@ def _via(evidence: Evidence, stay: Stay) -> str:
     if called is None and stay.kind in _PURPOSES and stay.kind != "result":
         named = (frame for frame in reversed(below) if frame.name and not _PART.search(frame.name))
         called = next(named, None)
-    return f" for {evidence.spell(called)}" if called else ""
+    return f" for {evidence.spell(called).removeprefix('__libc_')}" if called else ""
 
 
 def _kind(stay: Stay) -> str:

@@ -10,6 +10,7 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
 from purebpf.findings.words import chief, count_threads, describe_activity, share
 from purebpf.late_pattern import compile_later
+from purebpf.symbols.short_names import merge_clones
 
 __all__ = ["kernel_waits"]
 
@@ -36,6 +37,7 @@ _REASONS = (
     (compile_later(r"synchronize_rcu|wait_rcu"), "the kernel waits for all CPUs (RCU)"),
     (compile_later(r"do_coredump|coredump_wait"), "a core dump is written"),
     (compile_later(r"\w*unix_\w*"), "the lock of a unix socket"),
+    (compile_later(r"seccomp_do_user_notif"), "a supervisor decides on each such call (seccomp)"),
 )  # fmt: skip
 """What the functions of the kernel below a wait mean."""
 _TEXTS = {
@@ -84,7 +86,7 @@ def _calls(stays: list[Stay]) -> str:
 def _function(stay: Stay) -> str:
     pattern = _LOCKING if stay.kind == "kernel-lock" else _PLUMBING
     names = [name for name in stay.kernel if not pattern.match(name)]
-    return next(iter(names), "") or next(iter(stay.kernel), "?")
+    return merge_clones(next(iter(names), "") or next(iter(stay.kernel), "?"))
 
 
 def _reason(stay: Stay) -> str:

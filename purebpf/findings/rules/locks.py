@@ -75,11 +75,16 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
             text, support = _convoy(evidence, stays, pids, where)
             if are_goroutines(stays):
                 command = dump_of(evidence, pids[0])
-            elif not any(map(is_java, stays[0].user)):  # its locks are no futexes
+            elif _are_futexes(stays):
                 command = ("lock", "--userspace", "-p", str(pids[0]))
         source = evidence.source(where)
         name = evidence.process(pids[0]).comm
         yield Finding("lock-convoy", name, pids, cost, text, (support,), command, own=source)
+
+
+def _are_futexes(stays: list[Stay]) -> bool:
+    """Return True for locks that wait in futex(2): those of Java do not, nor those that nap."""
+    return not any(map(is_java, stays[0].user)) and "nanosleep" not in stays[0].call
 
 
 def _convoy(
@@ -94,7 +99,8 @@ def _convoy(
         return text, f"{times:.0f} times a second: a broadcast where one thread would do"
     many = count_threads(stays, "wait") if threads_of(stays) > 1 else "waits"
     library = _library(max(stays, key=lambda stay: stay.seconds))
-    text = f"{many} for the lock that {evidence.spell(where)} takes"
+    taken = f"the lock that {evidence.spell(where)} takes" if where else "a lock"
+    text = f"{many} for {taken}"
     text = f"{many} for a lock of {library} in {evidence.spell(where)}" if library else text
     support = describe_holder(evidence, stays, where)
     if are_goroutines(stays) and is_still(evidence, pids):
@@ -276,7 +282,7 @@ def _file_lock(evidence: Evidence, stays: list[Stay]) -> tuple[str, str]:
     path = paths.most_common(1)[0][0] if paths else _opened(evidence, pids)
     noun = "processes wait" if len(pids) == threads_of(stays) else "threads wait"
     many = f"{threads_of(stays)} {noun}" if threads_of(stays) > 1 else "waits"
-    text = f"{many} for the lock of a file (flock)"
+    text = f"{many} for the lock of a file ({stays[0].call or 'flock'})"
     text += f": {path}" if path else ""
     text += f", in {evidence.spell(where)}" if where else ""
     parents = {evidence.process(pid).ppid for pid in pids}

@@ -9,6 +9,7 @@ from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
 from purebpf.findings.rules.call_groups import started_by
+from purebpf.findings.rules.cpu import busiest_own
 from purebpf.findings.waiting import is_in_fsync
 from purebpf.findings.words import call_site, chief, count_threads
 
@@ -34,6 +35,7 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
             continue
         calls = evidence.count_calls(pids, _SYNCS)
         function = evidence.spell(where) if where else call_site(evidence, pids, "sync")
+        near = "" if function else _run_between(evidence, tids)
         path = _path(evidence, stays)
         call = next((stay.call for stay in stays if stay.call in _SYNCS), "")
         call = call or _synced_call(stays)
@@ -42,7 +44,7 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
         rate = "" if parent else f": {calls / evidence.elapsed_s:.0f} times a second"
         yield Finding(
             *("fsync", evidence.process(pids[0]).comm, pids, cost),
-            f"waits for {call}{f' in {function}' if function else ''}{rate}"
+            f"waits for {call}{f' in {function}' if function else near}{rate}"
             + (f", of {path}" if path else ""),
             (
                 parent or f"{count_threads(stays, 'wait')} {cost:.2f} s a second",
@@ -52,6 +54,15 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
             own=evidence.source(where),
             place=path,
         )
+
+
+def _run_between(evidence: Evidence, tids: set[int]) -> str:
+    """A clause about the own function that threads run between waits whose stack was not read."""
+    running = [
+        stay for tid in tids for stay in evidence.by_thread.get(tid, ()) if stay.kind == "cpu"
+    ]
+    own = busiest_own(running)
+    return f" near {evidence.spell(own)}" if own is not None else ""
 
 
 def disk_waits(evidence: Evidence) -> Iterator[Finding]:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import Self
 
 from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
-from purebpf.findings.facts import Activity, Facts, Process
+from purebpf.findings.facts import Activity, Facts, Process, WaitSum
 from purebpf.measure.blocked_threads import blocked_threads, descriptors
 from purebpf.measure.python_locks import python_lock_holders
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.targets import NoSuchTargetError, PidNamespace
+from purebpf.measure.thread_numbers import own_numbers
 from purebpf.observe.instruments.wait_reasons import WaitReasons, call_name
 from purebpf.results import Profile
 from purebpf.symbols.budget import Budget
@@ -264,7 +266,7 @@ class Triage(Closing):
         if reasons is None:
             return facts
         return facts._replace(
-            waits=tuple(reasons.waits()),
+            waits=tuple(_with_owners(reasons.waits())),
             wakers=tuple(reasons.wakers()),
             calls=tuple(reasons.calls()),
             paths=tuple(reasons.paths()),
@@ -277,6 +279,16 @@ class Triage(Closing):
     def close(self) -> None:
         """End it without a result, and release its resources; again is harmless."""
         self._owned.close()
+
+
+def _with_owners(waits: Iterable[WaitSum]) -> Iterator[WaitSum]:
+    """Yield the waits, with the owners of locks as we number them, not as a container does."""
+    numbers: dict[int, dict[int, int]] = {}
+    for one in waits:
+        if one.owner and one.pid not in numbers:
+            numbers[one.pid] = own_numbers(one.pid)
+        seen = numbers.get(one.pid) if one.owner else None
+        yield one._replace(owner=seen.get(one.owner, 0)) if seen else one
 
 
 def _uses_new_pages(process: Process) -> bool:
