@@ -25,6 +25,8 @@ _ALWAYS_GROWTH = 500_000.0
 """Bytes a second that a young heap does not need."""
 _LEAST_GROWTH = 100_000.0
 """Bytes a second."""
+_OPENED, _OPENED_BY_MAPS = 50.0, 0.05
+"""Opens a second of one file that is mapped each time; opens by calls that map: some for each."""
 _UP = 0.6
 """The part of the steps in which memory that leaks grows."""
 _EARLY = 0.8
@@ -90,12 +92,26 @@ def page_faults(evidence: Evidence) -> Iterator[Finding]:
             *("page-faults", group[0].comm, pids, max(cost, rate * _FAULT_S)),
             f"has {rate:.0f} page faults a second{where}",
             (
+                _opened_to_map(evidence, pids, maps),
                 f"{maps / evidence.elapsed_s:.0f} mmap and munmap calls a second",
                 f"the faults take {cost:.2f} CPUs",
             ),
             ("mem", "--show", "faults", "-p", str(pids[0])),
             own=sites[0][0] if sites else evidence.source(own),
         )
+
+
+def _opened_to_map(evidence: Evidence, pids: tuple[int, ...], maps: int) -> str:
+    """A clause about the file that is opened for most of the mappings: a library, or data."""
+    opened: Counter[str] = Counter()
+    for one in evidence.facts.paths:
+        if one.pid in pids and one.call.startswith("open"):
+            opened[one.path] += one.times
+    path, times = opened.most_common(1)[0] if opened else ("", 0)
+    rate = times / evidence.elapsed_s
+    if not path or rate < _OPENED or times < _OPENED_BY_MAPS * maps:
+        return ""
+    return f"it opens and maps {path} {rate:.0f} times a second"
 
 
 def major_faults(evidence: Evidence) -> Iterator[Finding]:
