@@ -6,7 +6,7 @@ A busy machine leaves little time for looks, and threads that wait often are sel
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from purebpf.findings.facts import Activity, StackFrame
 
@@ -23,12 +23,13 @@ _MOSTLY = 0.6
 User = tuple[StackFrame, ...]
 
 
-def fill_unread(activities: Iterable[Activity]) -> list[Activity]:
+def fill_unread(activities: Iterable[Activity], owners: Container[int] = ()) -> list[Activity]:
     """Looks that could not read the user stack, added to where their thread was at other looks.
 
     Else they have the stack of CPU samples inside of the same wait, or the stack of other
     threads of the process that wait for the same futex, or in the same call and function of the
-    kernel, if these are all in one place.
+    kernel, if these are all in one place. A thread that owns a lock (`owners`) is not like those
+    that wait beside it.
     """
     merged = _merge(activities)
     samples = _samples(merged)
@@ -40,7 +41,7 @@ def fill_unread(activities: Iterable[Activity]) -> list[Activity]:
     shared = _by_futex(filled, roles)
     return _merge(
         one._replace(user=shared.get(_futex(one, roles), ()))
-        if _is_unread(one) and one.call
+        if _is_unread(one) and one.call and one.tid not in owners
         else one
         for one in filled
     )

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.findings.facts import Endpoint, Facts, Process, StackFrame, ThreadTime, WaitSum
+from purebpf.findings.evidence import Evidence
+from purebpf.findings.facts import (
+    Blocked,
+    Endpoint,
+    Facts,
+    Process,
+    StackFrame,
+    ThreadTime,
+    WaitSum,
+)
 from purebpf.findings.find import find
 from purebpf.findings.ownership import Program
 from purebpf.findings.waiting import judge
@@ -101,3 +110,15 @@ def test_a_sync_whose_stack_was_not_read_is_near_what_its_thread_runs() -> None:
     assert finding.text.startswith("waits for fsync near keep_stub")
     (finding, *_) = find(facts(synced, elsewhere, exe=EXE))
     assert "near" not in finding.text
+
+
+@pytest.mark.parametrize(("owner", "second"), [(9, "?"), (0, "move_funds")])
+def test_who_owns_another_lock_is_not_like_those_beside_it(owner: int, second: str) -> None:
+    """Thread 9 waits for the futex of the others; its stack was not read."""
+    user = (*MUTEX, native("move_funds", EXE), STARTED)
+    stays = [waiting(7, tid, "futex", *user, argument=0x2000) for tid in (10, 11)]
+    stays.append(waiting(7, 9, "futex", argument=0x2000))
+    blocked = (Blocked(7, 10, "futex", (0x1000, 0, 0), words=(2, 0, owner)),)
+    evidence = Evidence(facts(*stays, exe=EXE, blocked=blocked))
+    (unread,) = evidence.by_thread[9]
+    assert evidence.spell(unread.own) == second
