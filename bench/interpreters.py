@@ -1,12 +1,12 @@
-"""Stacks of interpreters by language and version: whole, possible, and what they cost.
+"""Stacks of interpreters by language and version: whole, possible, and their set-up.
 
-    python bench/interpreters.py [--samples 1000] [--only stacks,cost,setup,many] [NAME ...]
+    python bench/interpreters.py [--samples 1000] [--only stacks,setup,many] [NAME ...]
 
 *Stacks*: programs of the tests, whose functions have few callers, are sampled until enough samples
 have their functions. A stack is whole if it reaches the program's first function, and wrong if the
-program cannot have it; the exit code is 1 then. *Cost*: what a frame adds to a sample in BPF, by
-two depths of a recursion. *Setup*: CPU time until BPF knows a process, for the first of a file and
-for the next one. *Many*: CPU time that 50 JVMs add to a profile of the whole machine.
+program cannot have it; the exit code is 1 then. *Setup*: CPU time until BPF knows a process, for
+the first of a file and for the next one. *Many*: CPU time that 50 JVMs add to a profile of the
+whole machine.
 
 JVMs, nodes, rubies and phps are those of the tests: PUREBPF_JVMS, PUREBPF_NODES, PUREBPF_RUBIES and
 PUREBPF_PHPS name more. Needs root.
@@ -43,7 +43,6 @@ Named = list[tuple[str, int]]
 _ROUNDS = 40
 _JVMS = 50
 _PHPS = ("", "opcache", "function", "tracing")
-_SHALLOW, _DEEP = 10, 60
 
 _JAVA_DEPTH = """
 public class Depth {
@@ -247,8 +246,8 @@ def bench_stacks(folder: Path, options: argparse.Namespace) -> int:
     return all_wrong
 
 
-def depths(folder: Path) -> Iterator[tuple[str, list[str | Path], str]]:
-    """Yield a name, the command of a recursion, and the counters of its frames."""
+def depths(folder: Path) -> Iterator[tuple[str, list[str | Path]]]:
+    """Yield a name, and the command of a recursion."""
     for name, text in (
         ("depth.js", _NODE_DEPTH),
         ("depth.rb", _RUBY_DEPTH),
@@ -256,43 +255,20 @@ def depths(folder: Path) -> Iterator[tuple[str, list[str | Path], str]]:
         ("depth.py", _PYTHON_DEPTH),
     ):
         (folder / name).write_text(text)
-    yield "python", [sys.executable, folder / "depth.py"], ""
+    yield "python", [sys.executable, folder / "depth.py"]
     if jvms.every():
         _compiled(folder, "Depth", _JAVA_DEPTH)
     for home in jvms.every():
         for kind in ("-Xint", "-XX:-Inline"):
             name = f"java {jvms.major(home)} {kind}"
-            yield name, [home / "bin/java", kind, "-cp", folder, "Depth"], "java"
+            yield name, [home / "bin/java", kind, "-cp", folder, "Depth"]
     for node in nodes.every():
-        yield f"node {nodes.v8_version(node)}", [node, folder / "depth.js"], "v8"
+        yield f"node {nodes.v8_version(node)}", [node, folder / "depth.js"]
     for ruby in rubies.every():
         name = "ruby {}.{}".format(*rubies.release(ruby))
-        yield name, [*rubies.command(ruby), folder / "depth.rb"], ""
+        yield name, [*rubies.command(ruby), folder / "depth.rb"]
     for php in phps.every():
-        yield f"php {php}", [*phps.command(php), folder / "depth.php"], ""
-
-
-def bench_cost(folder: Path, options: argparse.Namespace) -> int:
-    """Print what a frame adds to a sample."""
-    print(f"{'program':36} ns a sample at {_SHALLOW}, at {_DEEP}   ns a frame")
-    for name, command, counter in depths(folder):
-        if options.names and not any(each in name for each in options.names):
-            continue
-        spent, frames = [], []
-        for depth in (_SHALLOW, _DEEP):
-            with started([*command, str(depth)]) as pid:
-                sampled(pid, 1)
-                costs = []
-                for _ in range(5):  # the least disturbed of a few
-                    profile = sampled(pid, 1, 999)
-                    costs.append(profile.cost["run_time_ns"] / max(profile.cost["run_cnt"], 1))
-                about = profile.about
-            spent.append(min(costs))
-            count = about[f"{counter}_frames"] / about[f"{counter}_stacks"] if counter else depth
-            frames.append(count)
-        each = (spent[1] - spent[0]) / max(frames[1] - frames[0], 1)
-        print(f"{name:36} {spent[0]:8.0f} {spent[1]:8.0f} {each:8.0f}", flush=True)
-    return 0
+        yield f"php {php}", [*phps.command(php), folder / "depth.php"]
 
 
 _SETUP = """
@@ -321,7 +297,7 @@ _FINDERS = {
 def bench_setup(folder: Path, options: argparse.Namespace) -> int:
     """Print the CPU time until a process can be published to BPF."""
     print(f"{'program':36} first of a file, with modules   next one")
-    for name, command, _ in depths(folder):
+    for name, command in depths(folder):
         if options.names and not any(each in name for each in options.names):
             continue
         deep = [*command, "10"]
@@ -386,7 +362,7 @@ def bench_many(folder: Path, options: argparse.Namespace) -> int:
     return 0
 
 
-BENCHES = {"stacks": bench_stacks, "cost": bench_cost, "setup": bench_setup, "many": bench_many}
+BENCHES = {"stacks": bench_stacks, "setup": bench_setup, "many": bench_many}
 
 
 def main() -> int:
