@@ -115,6 +115,8 @@ class ThreadProfiler(Closing):
     def _symbolizer(self) -> Symbolizer:
         symbolizer = self._run.watch.make_symbolizer(self._fetch, self.budget)
         symbolizer.with_addresses = self._with_addresses
+        if not self._with_addresses:
+            symbolizer.keep_file_ids()
         return symbolizer
 
     def _fill(self, profile: Profile, times: Times, stacks: Stacks) -> None:

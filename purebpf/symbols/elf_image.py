@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from purebpf.errors import FormatError
-from purebpf.symbols.elf_notes import find_build_id
+from purebpf.symbols.elf_notes import find_build_id, find_go_build_id
 from purebpf.symbols.frame import FileOffset, VirtualOffset
 from purebpf.symbols.longest_name import ends_at
 from purebpf.tuples import NamedTuple
@@ -199,6 +199,15 @@ class ElfImage:
     @cached_property
     def build_id(self) -> str:
         """NT_GNU_BUILD_ID in hex, or "": also when the first MiB of notes does not have it."""
+        return self._find_note(find_build_id).hex()
+
+    @cached_property
+    def go_build_id(self) -> str:
+        """The build ID of Go's linker, or "": the same."""
+        return self._find_note(find_go_build_id).decode("ascii", "replace")
+
+    def _find_note(self, find: Callable[[bytes, int, str], bytes]) -> bytes:
+        """Return the first description that `find` finds in the notes of the file, or b""."""
         places = [(s.offset, s.size, s.align) for s in self.sections if s.type == SHT_NOTE]
         if not places:
             places = [(s.offset, s.file_size, s.align) for s in self.segments if s.type == PT_NOTE]
@@ -206,10 +215,10 @@ class ElfImage:
         for offset, size, align in places:
             data = self.read(offset, min(size, left))
             left -= len(data)
-            build_id = find_build_id(data, align, self.order)
-            if build_id:
-                return build_id.hex()
-        return ""
+            description = find(data, align, self.order)
+            if description:
+                return description
+        return b""
 
     @cached_property
     def debug_link(self) -> tuple[str, int] | None:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 from purebpf.wire.formats import ELF_NOTE
 
-__all__ = ["find_build_id", "iter_notes"]
+__all__ = ["find_build_id", "find_go_build_id", "iter_notes"]
 
 _NT_GNU_BUILD_ID = 3
+_NT_GO_BUILD_ID = 4
 
 
 def iter_notes(data: bytes, align: int = 4, order: str = "=") -> Iterator[tuple[bytes, int, bytes]]:
@@ -36,7 +37,17 @@ def iter_notes(data: bytes, align: int = 4, order: str = "=") -> Iterator[tuple[
 
 def find_build_id(data: bytes, align: int = 4, order: str = "=") -> bytes:
     """The description of the first NT_GNU_BUILD_ID, or b""; arguments as of `iter_notes`."""
-    for owner, kind, description in iter_notes(data, align, order):
-        if owner == b"GNU\0" and kind == _NT_GNU_BUILD_ID:
+    return _find(b"GNU\0", _NT_GNU_BUILD_ID, iter_notes(data, align, order))
+
+
+def find_go_build_id(data: bytes, align: int = 4, order: str = "=") -> bytes:
+    """The same of the note that Go's linker writes (cmd/link/internal/ld/elf.go): it is text."""
+    return _find(b"Go\0\0", _NT_GO_BUILD_ID, iter_notes(data, align, order))
+
+
+def _find(name: bytes, number: int, notes: Iterator[tuple[bytes, int, bytes]]) -> bytes:
+    """Return the description of the first note with an owner and a type, or b""."""
+    for owner, kind, description in notes:
+        if owner == name and kind == number:
             return description
     return b""

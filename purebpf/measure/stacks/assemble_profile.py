@@ -66,6 +66,7 @@ def assemble_profile(
     """
     with symbolizer.batch():
         steps.fill(profile, name_stacks(traces, symbolizer))
+    profile.file_ids = symbolizer.file_ids
     watch.followed.name_processes(profile)
     truncated = count_truncated(profile, steps.max_depth)
     profile.loss = with_naming(steps.losses(truncated), symbolizer.budget)

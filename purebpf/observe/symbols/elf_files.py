@@ -19,6 +19,7 @@ import os
 from collections.abc import Callable, Container, Iterator
 from enum import Enum, auto
 from errno import EMFILE, ENFILE
+from typing import TYPE_CHECKING
 
 from purebpf.errors import FormatError, KernelError, errno_name
 from purebpf.files.held_files import HeldFiles
@@ -33,6 +34,9 @@ from purebpf.symbols.proc_maps import MappedFile, Mapping, mapped_file
 from purebpf.symbols.symbol_table import SymbolTable
 from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.symbols.file_ids import FileIds, FileKey
 
 __all__ = [
     "ElfFiles",
@@ -135,6 +139,10 @@ class ElfFiles:
         budget: charged for reading.
         held: descriptors of tables that are read again and again; else none is held.
         opened: finds mapped files that are open for other reasons.
+
+    Attributes:
+        ids: gets the identifiers of each file that is read, by path and build ID; None: nobody
+            needs them. Without a hash if several such files differ.
     """
 
     def __init__(
@@ -155,6 +163,7 @@ class ElfFiles:
         self._uncached: set[str] = set()
         self._used: set[Identity] = set()  # since the last `rest`
         self._used_before: set[Identity] = set()  # between that and the one before
+        self.ids: dict[FileKey, FileIds] | None = None
 
     def functions(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
         """Return the functions of a mapped file, or the reason why they are unknown.
@@ -227,6 +236,10 @@ class ElfFiles:
                     return Problem(Reason.REPLACED)
                 functions = self._read(image, file.path, pid, identity)
             self._keep(identity, functions)
+        if self.ids is not None:
+            from purebpf.observe.symbols.noted_ids import note_ids
+
+            note_ids(self.ids, (file.path, functions.build_id), fd, identity.size)
         if for_all:
             if len(self._identities) >= _KEEP_PROBLEMS:
                 self._identities.clear()

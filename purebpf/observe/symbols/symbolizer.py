@@ -38,6 +38,7 @@ from purebpf.syscall import host_clock, proc
 
 if TYPE_CHECKING:
     from purebpf.observe.symbols.jit_symbols import GeneratedCode
+    from purebpf.symbols.file_ids import FileIds, FileKey
     from purebpf.symbols.recorded import Recorded
 
 __all__ = ["Symbolizer"]
@@ -77,6 +78,8 @@ class Symbolizer:
             (`UserStacks.held`); None: none are.
         java: names the Java frames of user stacks; None: they have none.
         python: names and merges the Python frames of user stacks; None: they have none.
+        file_ids: the identifiers of the files that were read, by path and build ID, since
+            `keep_file_ids` was called.
         with_addresses: False: frames of files and of the kernel itself tell functions apart, not
             places in them. All processes have one `Frame` for a function: its address is 0, and its
             offset belongs to the place which was met first.
@@ -114,6 +117,15 @@ class Symbolizer:
 
     def __repr__(self) -> str:
         return f"Symbolizer({self.spaces!r})"
+
+    @property
+    def file_ids(self) -> dict[FileKey, FileIds]:
+        """The identifiers of files, see above."""
+        return self._files.ids or {}
+
+    def keep_file_ids(self) -> None:
+        """Fill `file_ids` from now on."""
+        self._files.ids = {}
 
     def _find_opened(self, mapping: Mapping, pid: int) -> int | None:
         return None if self.opened is None else self.opened(mapping, pid)

@@ -12,9 +12,11 @@ machine can name it: see docs/design/0012-agent.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from operator import itemgetter
 
 from purebpf.results.formats.protobuf import field, integer, message, varint
 from purebpf.results.model.spelling import printable
+from purebpf.symbols.file_ids import FileIds, FileKey
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Attribute", "Entry", "Sample", "Series", "Window", "document"]
@@ -104,10 +106,19 @@ class _Encoded(dict[Entry, bytes]):
         return encoded
 
 
-class _Dictionary:
-    """ProfilesDictionary."""
+_VALUE = itemgetter(1)
+_ID_NAMES = tuple(f"process.executable.build_id.{name}" for name in FileIds._fields)
 
-    def __init__(self) -> None:
+
+class _Dictionary:
+    """ProfilesDictionary.
+
+    Args:
+        files: see `document`.
+    """
+
+    def __init__(self, files: Mapping[FileKey, FileIds]) -> None:
+        self._files = files
         self._mappings = _Table(1)
         self._locations = _Table(2)
         self._functions = _Table(3)
@@ -160,9 +171,9 @@ class _Dictionary:
         index = self._mappings.get((module, build_id))
         if index is None:
             content = integer(4, self.string(module))
-            if build_id:
-                attribute = ("process.executable.build_id.gnu", build_id)
-                content += _packed(5, [self.attribute(attribute)])
+            ids = self._files.get((module, build_id), FileIds(build_id))
+            attributes = [*filter(_VALUE, zip(_ID_NAMES, ids, strict=True))]
+            content += _packed(5, map(self.attribute, attributes))
             index = self._mappings.add((module, build_id), content)
         return index
 
@@ -174,9 +185,21 @@ class _Dictionary:
         return b"".join([table.encoded() for table in tables])
 
 
-def document(window: Window, series: Iterable[Series], version: str = "") -> bytes:
-    """Return an ExportProfilesServiceRequest, which is a ProfilesData; `version` is purebpf's."""
-    dictionary = _Dictionary()
+def document(
+    window: Window,
+    series: Iterable[Series],
+    version: str = "",
+    files: Mapping[FileKey, FileIds] | None = None,
+) -> bytes:
+    """Return an ExportProfilesServiceRequest, which is a ProfilesData.
+
+    Args:
+        window: the common facts.
+        series: the samples.
+        version: of purebpf.
+        files: the identifiers of files by `Entry.module` and `Entry.build_id`, as far as known.
+    """
+    dictionary = _Dictionary(files or {})
     scope = message(1, b"purebpf") + (message(2, version.encode()) if version else b"")
     parts = []
     for one in series:

@@ -83,7 +83,10 @@ class _Dictionary:
             function = self._tables[3][_number(fields(line), 1)]
             name = self.string(_number(function, 1))
         kind = self._text(location, 4, "profile.frame.type")
-        return Entry(name, module, _KINDS.get(kind, kind), build_id, _number(location, 2))
+        offset = _number(location, 2)
+        if name and not offset:  # the mapping has it, and the function is the same in other builds
+            build_id = ""
+        return Entry(name, module, _KINDS.get(kind, kind), build_id, offset)
 
     def _text(self, entry: Message, number: int, name: str) -> str:
         attributes = dict(self.attribute(index) for index in _packed(entry, number))

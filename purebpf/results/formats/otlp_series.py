@@ -7,6 +7,7 @@ from functools import cache
 
 from purebpf.results.formats.otlp import Attribute, Entry, Sample, Series
 from purebpf.results.model.profile import Labels, Row, Stack
+from purebpf.symbols.file_ids import FileKey
 from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
 
 __all__ = ["Weighted", "series_of"]
@@ -16,15 +17,20 @@ Resource = tuple[Attribute, ...]
 _Numbers = tuple[int, ...]
 
 
-def series_of(rows: Iterable[Weighted], resource: Callable[[Labels], Resource]) -> list[Series]:
+def series_of(
+    rows: Iterable[Weighted],
+    resource: Callable[[Labels], Resource],
+    used: set[FileKey] | None = None,
+) -> list[Series]:
     """Return the samples by service, with equal functions added up; services ordered by name.
 
     Args:
         rows: with their weights.
         resource: the attributes of the service of a task.
+        used: gets the path and build ID of the file of each frame.
     """
     by_service: dict[Resource, dict[tuple[str, _Numbers], int]] = {}
-    stacks = _Functions()
+    stacks = _Functions(set() if used is None else used)
     resources: dict[int, Resource] = {}
     for row, weight in rows:
         labels = row.labels
@@ -51,7 +57,8 @@ def series_of(rows: Iterable[Weighted], resource: Callable[[Labels], Resource]) 
 class _Functions:
     """Numbers for functions: stacks of those are compared at a tenth of the cost of frames."""
 
-    def __init__(self) -> None:
+    def __init__(self, used: set[FileKey]) -> None:
+        self._used = used
         self._numbers: dict[Entry, int] = {}
         self._entries: list[Entry] = []
         # rows share frames and stacks, and to hash one takes long: each is looked at once, and held
@@ -77,6 +84,8 @@ class _Functions:
         held = self._frames.get(id(frame))
         if held is None:
             held = self._frames[id(frame)] = frame, self._number(_entry(frame))
+            if frame.file_offset >= 0:
+                self._used.add((frame.module, frame.build_id))
         return held[1]
 
     def _number(self, entry: Entry) -> int:

@@ -9,12 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from copy import copy
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from purebpf.results.model.interned_stack import Numbered
 from purebpf.results.model.loss import Loss
 from purebpf.results.model.stack_end import CUT, WHOLE, StackEnd
 from purebpf.symbols.frame import Frame, Unknown, is_unnamed_function
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.symbols.file_ids import FileIds, FileKey
 
 __all__ = ["Labels", "Marks", "Profile", "Row", "Slots", "Stack", "Unnamed", "Waker"]
 
@@ -132,6 +136,8 @@ class Profile:
         loss: the samples missing in the numbers, one entry a cause, zero included.
         hints: advice that gives names to unnamed frames, a sentence each.
         cost: the cost of measuring, by name: `run_time_ns` and `run_cnt` of the BPF programs.
+        file_ids: the identifiers of files in the stacks, by path and build ID; formats with
+            mappings of their own have no use for them.
     """
 
     def __init__(
@@ -148,6 +154,7 @@ class Profile:
         self.loss = loss or Loss()
         self.hints: list[str] = []
         self.cost: dict[str, int] = {}
+        self.file_ids: Mapping[FileKey, FileIds] = {}
         self.slot_ns = 0
         self._rows: list[Row] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from purebpf import __version__
@@ -19,6 +19,7 @@ from purebpf.services.agent.rows import off_cpu, on_cpu, run_queue
 from purebpf.services.agent.services import PodNames, Services
 from purebpf.services.agent.spool import Spool, file_name
 from purebpf.services.agent.window_clock import Span
+from purebpf.symbols.file_ids import FileIds, FileKey, ids_by_name
 
 if TYPE_CHECKING:
     from purebpf.results import Labels, Profile
@@ -70,8 +71,10 @@ class WindowWriter:
             round(_SECOND_NS / (frequency * probability)),
         )  # fmt: skip
         known = {"frequency_hz": frequency, "probability_ppm": round(1e6 * probability)}
-        series = self._series(on_cpu(profile), cgroup_text)
-        self._write("cpu", window, series, self._facts(profile, span, known))
+        used: set[FileKey] = set()
+        series = self._series(on_cpu(profile), cgroup_text, used)
+        files = ids_by_name(used, profile.file_ids)
+        self._write("cpu", window, series, self._facts(profile, span, known), files)
 
     def write_waits(
         self, span: Span, profile: Profile, cgroup_text: CgroupText, known: dict[str, int]
@@ -80,8 +83,10 @@ class WindowWriter:
         kinds = (("offcpu", "off_cpu", off_cpu), ("runqueue", "run_queue", run_queue))
         for kind, name, rows in kinds:
             window = Window(name, "nanoseconds", span.started_ns, span.duration_ns)
-            series = self._series(rows(profile), cgroup_text)
-            self._write(kind, window, series, self._facts(profile, span, known))
+            used: set[FileKey] = set()
+            series = self._series(rows(profile), cgroup_text, used)
+            files = ids_by_name(used, profile.file_ids)
+            self._write(kind, window, series, self._facts(profile, span, known), files)
             del series  # two of them take twice as much
 
     def lose(self, why: str) -> None:
@@ -89,7 +94,10 @@ class WindowWriter:
         self.lost += 1
         self._say(why)
 
-    def _series(self, rows: Iterator[Weighted], text: CgroupText) -> list[Series]:
+    def _series(
+        self, rows: Iterator[Weighted], text: CgroupText, used: set[FileKey]
+    ) -> list[Series]:
+        """Return the samples by service, and add the files of their frames to a set."""
         self._pods.read()
         shares = NameShares(_MOST_SERVICES, _MOST_OF_USER)
         self._users = {}
@@ -102,7 +110,7 @@ class WindowWriter:
             self._users.setdefault(str(admitted[0][1]), user)
             return admitted
 
-        return series_of(rows, resource)
+        return series_of(rows, resource, used)
 
     def _facts(self, profile: Profile, span: Span, known: dict[str, int]) -> tuple[Attribute, ...]:
         agent: dict[str, str | int] = {
@@ -115,7 +123,12 @@ class WindowWriter:
         return facts_of(profile, self.cost, {**agent, **known})
 
     def _write(
-        self, kind: str, window: Window, series: list[Series], facts: tuple[Attribute, ...]
+        self,
+        kind: str,
+        window: Window,
+        series: list[Series],
+        facts: tuple[Attribute, ...],
+        files: Mapping[FileKey, FileIds],
     ) -> None:
         name = file_name(window.started_ns, kind, self._start_id, self._number)
         self._number += 1
@@ -123,7 +136,7 @@ class WindowWriter:
         if self.counts is not None:
             self.counts.add_window(kind, window.period_ns, series, dict(facts), self._users)
         series = series or [Series(self._services.nothing(), {})]
-        data = gzip.compress(document(window, series, __version__), 4, mtime=0)
+        data = gzip.compress(document(window, series, __version__, files), 4, mtime=0)
         try:
             if self._spool.add(name, data):
                 self.files += 1

@@ -199,7 +199,9 @@ class WindowProfiler(Profiler):
         """
         assert self._waits is not None
         with self._symbolizer.batch():
-            return self._waits.window(partial(name_stacks, symbolizer=self._symbolizer))
+            profile = self._waits.window(partial(name_stacks, symbolizer=self._symbolizer))
+        profile.file_ids = self._symbolizer.file_ids
+        return profile
 
     def close(self) -> None:
         """End it without a result, and release its resources; again is harmless."""
@@ -241,6 +243,8 @@ class WindowProfiler(Profiler):
     def _symbolizer(self) -> Symbolizer:
         symbolizer = super()._symbolizer
         symbolizer.with_addresses = self._with_addresses
+        if not self._with_addresses:
+            symbolizer.keep_file_ids()
         return symbolizer
 
     def _forget(self, *, names: bool) -> None:

@@ -14,8 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2 import (
+    ExportProfilesServiceRequest,
+)
 
 from purebpf.results.formats.otlp_reader import ServiceProfile, read_document
+from purebpf.symbols.file_ids import hash_of_ends
 from tests.commands.conftest import ROOT, Workloads
 from tests.support.host.faults import slow_host
 from tests.support.host.http_sink import HttpSink, serving
@@ -23,6 +27,7 @@ from tests.support.host.http_sink import HttpSink, serving
 pytestmark = [pytest.mark.needs("bpf", "perf_event", "gcc"), pytest.mark.any_kernel]
 
 PATIENCE_S = 240 if slow_host() else 90
+IDENTIFIERS = "process.executable.build_id"
 BY_FRAME_POINTERS = "[cpu]\ncall_graph = 'fp'\npython = false\n"
 """What starts soonest, for what is not about stacks."""
 
@@ -81,6 +86,17 @@ def profiles(path: Path) -> list[ServiceProfile]:
     return read_document(gzip.decompress(path.read_bytes()))
 
 
+def identifiers(path: Path, name: str) -> dict[str, str]:
+    """The attributes of the mapping of a file, as OpenTelemetry's own package reads them."""
+    message = ExportProfilesServiceRequest.FromString(gzip.decompress(path.read_bytes()))
+    tables = message.dictionary
+    (mapping,) = [
+        each for each in tables.mapping_table if tables.string_table[each.filename_strindex] == name
+    ]
+    attributes = [tables.attribute_table[at] for at in mapping.attribute_indices]
+    return {tables.string_table[each.key_strindex]: each.value.string_value for each in attributes}
+
+
 def fact(profile: ServiceProfile, name: str) -> int:
     value = dict(profile.window.facts)[f"purebpf.{name}"]
     assert isinstance(value, int)
@@ -112,6 +128,9 @@ def test_once_writes_and_sends_exactly_what_was_counted(
     stacks = [sample for each in services for sample in each.series.samples]
     mine = [sample.stack for sample in stacks if sample.comm == "split"]
     assert any(entry.name == "spend_seventy" for stack in mine for entry in stack)
+    program = Path(workloads.path("split")).read_bytes()
+    expected = hash_of_ends(lambda offset, size: program[offset : offset + size], len(program))
+    assert identifiers(by_kind["cpu"], "split")[f"{IDENTIFIERS}.htlhash"] == expected
     for kind, name in (("offcpu", "off_cpu"), ("runqueue", "run_queue")):
         (window, _), *_ = profiles(by_kind[kind])
         assert (window.type, window.unit) == (name, "nanoseconds")

@@ -9,6 +9,7 @@ from opentelemetry.proto.profiles.v1development import profiles_pb2
 from purebpf.errors import FormatError
 from purebpf.results.formats.otlp import Entry, Sample, Series, Window, document
 from purebpf.results.formats.otlp_reader import read_document
+from purebpf.symbols.file_ids import FileIds
 
 MAIN = Entry("main", "shop", "user")
 WORK = Entry("work<int>", "shop", "user")
@@ -83,6 +84,41 @@ def test_the_package_reads_every_field(request_message) -> None:
         for at in location.attribute_indices
     }
     assert types == {"native", "kernel", "cpython"}
+
+
+def mapping_attributes(tables, index: int) -> dict[str, str]:
+    """The attributes of a mapping, by name."""
+    attributes = [
+        tables.attribute_table[at] for at in tables.mapping_table[index].attribute_indices
+    ]
+    return {tables.string_table[a.key_strindex]: a.value.string_value for a in attributes}
+
+
+def test_mappings_have_the_identifiers_of_their_files() -> None:
+    prefix = "process.executable.build_id"
+    shop = FileIds(go="a/b/c", htlhash="cd" * 16)
+    files = {
+        ("shop", ""): shop,
+        ("libz.so.1", "ab" * 20): FileIds("ab" * 20, htlhash="ef" * 16),
+    }
+    data = document(WINDOW, SERIES, "1.2", files)
+    message = profiles_service_pb2.ExportProfilesServiceRequest()
+    message.ParseFromString(data)
+    tables = message.dictionary
+    by_name = {
+        tables.string_table[mapping.filename_strindex]: mapping_attributes(tables, index)
+        for index, mapping in enumerate(tables.mapping_table)
+    }
+    assert by_name == {
+        "": {},
+        "shop": {f"{prefix}.go": "a/b/c", f"{prefix}.htlhash": "cd" * 16},
+        "libz.so.1": {f"{prefix}.gnu": "ab" * 20, f"{prefix}.htlhash": "ef" * 16},
+        "kernel": {},
+        "app.py": {},
+    }
+    assert [tuple(entry) for entry in read_document(data)] == [
+        (WINDOW, series) for series in SERIES
+    ], "functions are the same in all builds"
 
 
 def test_the_tables_follow_the_rules(request_message) -> None:
