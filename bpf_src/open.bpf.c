@@ -81,20 +81,19 @@ static __always_inline void read_variant(struct call *call, u64 *arguments, enum
 		call->flags = (u32)arguments[1 + has_directory];
 }
 
-static __always_inline int begin_open(struct call_start *ctx, enum variant variant)
+static __always_inline void begin_open(struct call_start *ctx, enum variant variant)
 {
 	// the verifier takes constant offsets into the context only
 	u64 arguments[3] = {ctx->arguments[0], ctx->arguments[1]};
 	struct call call = {};
 
 	if (!own_task_wanted(&call.tgid, &call.tid))
-		return 0;
+		return;
 	if (variant != CREAT) // its record ends before
 		arguments[2] = ctx->arguments[2];
 	read_variant(&call, arguments, variant);
 	if (!begin_call(&call))
 		COUNT(calls_full);
-	return 0;
 }
 
 // The call that the current task returns from.
@@ -143,7 +142,7 @@ static __always_inline bool result_wanted(s64 result)
 	return !only_errno || -result == only_errno;
 }
 
-static __always_inline int end_open(s64 result, enum variant variant)
+static __always_inline void end_open(s64 result, enum variant variant)
 {
 	u64 now = bpf_ktime_get_ns();
 	u32 slot = variant;
@@ -153,10 +152,10 @@ static __always_inline int end_open(s64 result, enum variant variant)
 	u32 used;
 
 	if (!take_open(&call, variant) || !result_wanted(result))
-		return 0;
+		return;
 	draft = bpf_map_lookup_elem(&drafts, &slot);
 	if (!draft)
-		return 0; // not so
+		return; // not so
 	record = &draft->record;
 	begin_event(&record->event, OPENED, call.tgid, call.tid);
 	if (!call.tgid)
@@ -171,7 +170,7 @@ static __always_inline int end_open(s64 result, enum variant variant)
 	used = read_given_path(draft->text, call.path);
 	OPAQUE(used);
 	if (used > PATH_ROOM)
-		return 0;
+		return;
 	record->path_size = used;
 	if (!used) {
 		COUNT(paths_unreadable);
@@ -185,57 +184,67 @@ static __always_inline int end_open(s64 result, enum variant variant)
 	used += record->names_size;
 	OPAQUE(used);
 	if (used > sizeof(draft->text))
-		return 0;
+		return;
 	send_event(record, sizeof(*record) + used);
-	return 0;
 }
+
+// After 0, perf and others do not see the event (trace_call_bpf in kernel/trace/bpf_trace.c).
+#define SEEN_BY_PERF 1
 
 SEC("tracepoint/syscalls/sys_enter_openat")
 int enter_openat(struct call_start *ctx)
 {
-	return begin_open(ctx, OPENAT);
+	begin_open(ctx, OPENAT);
+	return SEEN_BY_PERF;
 }
 
 SEC("tracepoint/syscalls/sys_exit_openat")
 int exit_openat(struct call_end *ctx)
 {
-	return end_open(ctx->result, OPENAT);
+	end_open(ctx->result, OPENAT);
+	return SEEN_BY_PERF;
 }
 
 SEC("tracepoint/syscalls/sys_enter_openat2")
 int enter_openat2(struct call_start *ctx)
 {
-	return begin_open(ctx, OPENAT2);
+	begin_open(ctx, OPENAT2);
+	return SEEN_BY_PERF;
 }
 
 SEC("tracepoint/syscalls/sys_exit_openat2")
 int exit_openat2(struct call_end *ctx)
 {
-	return end_open(ctx->result, OPENAT2);
+	end_open(ctx->result, OPENAT2);
+	return SEEN_BY_PERF;
 }
 
 SEC("?tracepoint/syscalls/sys_enter_open")
 int enter_open(struct call_start *ctx)
 {
-	return begin_open(ctx, OPEN);
+	begin_open(ctx, OPEN);
+	return SEEN_BY_PERF;
 }
 
 SEC("?tracepoint/syscalls/sys_exit_open")
 int exit_open(struct call_end *ctx)
 {
-	return end_open(ctx->result, OPEN);
+	end_open(ctx->result, OPEN);
+	return SEEN_BY_PERF;
 }
 
 SEC("?tracepoint/syscalls/sys_enter_creat")
 int enter_creat(struct call_start *ctx)
 {
-	return begin_open(ctx, CREAT);
+	begin_open(ctx, CREAT);
+	return SEEN_BY_PERF;
 }
 
 SEC("?tracepoint/syscalls/sys_exit_creat")
 int exit_creat(struct call_end *ctx)
 {
-	return end_open(ctx->result, CREAT);
+	end_open(ctx->result, CREAT);
+	return SEEN_BY_PERF;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
