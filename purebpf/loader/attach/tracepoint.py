@@ -34,6 +34,9 @@ def attach(program: Program, target: str | None, *, cookie: int = 0) -> Link:
     By default `target` is the tracepoint that its section names. `cookie` is the value of
     bpf_get_attach_cookie() (Linux 5.15). tracefs need not be mounted (Linux 5.2).
 
+    While a program that returns 0 is attached, perf and other users of the tracepoint do not see
+    its events. Return 1.
+
     Raises:
         TypeError: no target, and none in the section name.
         ValueError: a target that is not "category/name"; the program is closed.
