@@ -199,7 +199,7 @@ _OTHERS = {
         "Erlang",
         "`erl +JPperf true` (OTP 25 and later) names those that its compiler made",
     ),
-    "mono": ("Mono", "`mono --jitmap` names those that its compiler made"),
+    "mono": ("Mono", ""),  # --jitmap keeps the last functions of its map back
     "dotnet": (".NET", ""),
     "openj9": ("OpenJ9", ""),
     "luajit": ("LuaJIT", ""),

@@ -75,7 +75,7 @@ def test_where_python_is_read_it_came_too_late() -> None:
         ),
         (Runtime("ruby"), RUN, ["functions of Ruby (PID 7) were not read", "of 3.0 to 3.4"]),
         (Runtime("erlang"), GENERATED, ["of Erlang (PID 7) cannot be read; `erl +JPperf true`"]),
-        (Runtime("mono"), GENERATED, ["of Mono (PID 7) cannot be read; `mono --jitmap`"]),
+        (Runtime("mono"), GENERATED, ["the functions of Mono (PID 7) cannot be read"]),
         (Runtime("lua"), LUA, ["the functions of Lua (PID 7) cannot be read"]),
         (Runtime("openj9"), GENERATED, ["the functions of OpenJ9 (PID 7) cannot be read"]),
         (Runtime("java", "8"), GENERATED, ["methods of Java 8 (PID 7) were not", "JDK 11 to 25"]),
