@@ -58,7 +58,7 @@ int stack_point(void *ctx)
 	state = bpf_map_lookup_elem(&points, &zero);
 	st = bpf_map_lookup_elem(&stats, &zero);
 	if (!phase || !state || !st)
-		return 0; // the run has ended
+		return SEEN_BY_PERF; // the run has ended
 	__sync_fetch_and_add(&st->stacks, 1);
 	place = take_place();
 	if (place < PLACES) {
@@ -72,7 +72,7 @@ int stack_point(void *ctx)
 		state->point.stack = STACK_LOST;
 	}
 	bpf_tail_call(ctx, &then_point, POINT_SENT);
-	return 0;
+	return SEEN_BY_PERF;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

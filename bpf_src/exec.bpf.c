@@ -357,25 +357,29 @@ static __always_inline int end_exec(s64 result, u32 slot)
 SEC("?tracepoint/syscalls/sys_enter_execve")
 int enter_execve(struct call_start *ctx)
 {
-	return begin_exec(ctx->arguments[0]);
+	begin_exec(ctx->arguments[0]);
+	return SEEN_BY_PERF;
 }
 
 SEC("?tracepoint/syscalls/sys_exit_execve")
 int exit_execve(struct call_end *ctx)
 {
-	return end_exec(ctx->result, 0);
+	end_exec(ctx->result, 0);
+	return SEEN_BY_PERF;
 }
 
 SEC("?tracepoint/syscalls/sys_enter_execveat")
 int enter_execveat(struct call_start *ctx)
 {
-	return begin_exec(ctx->arguments[1]);
+	begin_exec(ctx->arguments[1]);
+	return SEEN_BY_PERF;
 }
 
 SEC("?tracepoint/syscalls/sys_exit_execveat")
 int exit_execveat(struct call_end *ctx)
 {
-	return end_exec(ctx->result, 1);
+	end_exec(ctx->result, 1);
+	return SEEN_BY_PERF;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

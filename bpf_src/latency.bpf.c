@@ -87,13 +87,15 @@ int trampoline_exit(u64 *ctx)
 SEC("?tracepoint")
 int pair_begin(void *ctx)
 {
-	return enter_pair(function_at(ctx), 0);
+	enter_pair(function_at(ctx), 0);
+	return SEEN_BY_PERF;
 }
 
 SEC("?tracepoint")
 int pair_end(void *ctx)
 {
-	return leave_pair(ctx, function_at(ctx), IN_KERNEL);
+	leave_pair(ctx, function_at(ctx), IN_KERNEL);
+	return SEEN_BY_PERF;
 }
 
 // Static probes of programs are places in their code.

@@ -188,9 +188,6 @@ static __always_inline void end_open(s64 result, enum variant variant)
 	send_event(record, sizeof(*record) + used);
 }
 
-// After 0, perf and others do not see the event (trace_call_bpf in kernel/trace/bpf_trace.c).
-#define SEEN_BY_PERF 1
-
 SEC("tracepoint/syscalls/sys_enter_openat")
 int enter_openat(struct call_start *ctx)
 {

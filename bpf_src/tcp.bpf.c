@@ -141,13 +141,15 @@ struct sys_exit_record {
 SEC("?tracepoint/syscalls/sys_exit_accept4")
 int on_accept4(struct sys_exit_record *ctx)
 {
-	return accepted(ctx->ret);
+	accepted(ctx->ret);
+	return SEEN_BY_PERF;
 }
 
 SEC("?tracepoint/syscalls/sys_exit_accept")
 int on_accept(struct sys_exit_record *ctx)
 {
-	return accepted(ctx->ret);
+	accepted(ctx->ret);
+	return SEEN_BY_PERF;
 }
 
 struct pt_regs {

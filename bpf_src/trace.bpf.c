@@ -284,7 +284,7 @@ int deliver_signal(u64 *ctx)
 	return 0;
 }
 
-static __always_inline int send_passed(void *ctx, struct point_state *state)
+static __always_inline void send_passed(void *ctx, struct point_state *state)
 {
 	u64 size = state->point.size, slot;
 
@@ -293,16 +293,15 @@ static __always_inline int send_passed(void *ctx, struct point_state *state)
 	state->point.size = size;
 	state->point.lost = lost_calls;
 	if (bpf_probe_read_kernel(state->record, size, ctx))
-		return 0; // not so
+		return; // not so
 	if (!bpf_ringbuf_output(&events, state, sizeof(state->point) + size, 0))
-		return 0;
+		return;
 	slot = state->point.number;
 	if (slot > SLOTS - 1)
 		slot = SLOTS - 1;
 	__sync_fetch_and_add(&lost[2 * SLOTS + slot], 1);
 	__sync_fetch_and_add(&lost_calls, 1);
 	__sync_fetch_and_add(&events_full, 1);
-	return 0;
 }
 
 // A tracepoint is passed; the program before has put its number and the size of its record.
@@ -314,12 +313,13 @@ int send_point(void *ctx)
 
 	state = bpf_map_lookup_elem(&points, &zero);
 	if (!state || !own_task_wanted(&tgid, &tid))
-		return 0;
+		return SEEN_BY_PERF;
 	state->point.stack = 0;
 	state->point.kernel_stack = 0;
 	begin_event(&state->point.event, POINT, tgid, tid);
 	bpf_tail_call(ctx, &then_point, POINT_STACKED);
-	return send_passed(ctx, state); // without stacks
+	send_passed(ctx, state); // without stacks
+	return SEEN_BY_PERF;
 }
 
 SEC("?tracepoint")
@@ -329,7 +329,9 @@ int send_stacked_point(void *ctx)
 	u32 zero = 0;
 
 	state = bpf_map_lookup_elem(&points, &zero);
-	return state ? send_passed(ctx, state) : 0;
+	if (state)
+		send_passed(ctx, state);
+	return SEEN_BY_PERF;
 }
 
 static __always_inline int list_call(struct seq_file *out, struct task_struct *task,

@@ -26,4 +26,8 @@ typedef __s64 s64;
 // that the verifier sees (clang otherwise folds it into another variable).
 #define OPAQUE(variable) asm volatile("" : "+r"(variable))
 
+// Programs of tracepoints return it: after 0, perf and others do not see the event
+// (trace_call_bpf in kernel/trace/bpf_trace.c).
+#define SEEN_BY_PERF 1
+
 #endif

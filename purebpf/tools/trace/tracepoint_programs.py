@@ -150,6 +150,6 @@ def _program(number: int, tracepoint: Tracepoint, offsets: Mapping[str, int]) ->
     code.store(R0, offsets["size"], R8, 4)
     code.call_helper("tail_call", R9, MapName("then_point"), 0)
     code.place(out)
-    code.move(R0, 0)
+    code.move(R0, 1)  # after 0, perf and others do not see the event
     code.exit()
     return code
