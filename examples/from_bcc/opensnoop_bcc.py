@@ -34,6 +34,7 @@ struct {
 } opened SEC(".maps");
 __u64 lost;
 
+// They return 1: after 0, perf and others do not see the events.
 SEC("tracepoint/syscalls/sys_enter_openat")
 int on_start(struct trace_event_raw_sys_enter *ctx)
 {
@@ -42,7 +43,7 @@ int on_start(struct trace_event_raw_sys_enter *ctx)
 
 	if (!target_pid || id >> 32 == target_pid)
 		bpf_map_update_elem(&paths, &thread, &path, BPF_ANY);
-	return 0;
+	return 1;
 }
 
 SEC("tracepoint/syscalls/sys_exit_openat")
@@ -54,7 +55,7 @@ int on_end(struct trace_event_raw_sys_exit *ctx)
 
 	path = bpf_map_lookup_elem(&paths, &thread);
 	if (!path)
-		return 0;
+		return 1;
 	record = bpf_ringbuf_reserve(&opened, sizeof(*record), 0);
 	if (record) {
 		record->pid = id >> 32;
@@ -66,7 +67,7 @@ int on_end(struct trace_event_raw_sys_exit *ctx)
 		__sync_fetch_and_add(&lost, 1);
 	}
 	bpf_map_delete_elem(&paths, &thread);
-	return 0;
+	return 1;
 }
 
 char LICENSE[] SEC("license") = "GPL";

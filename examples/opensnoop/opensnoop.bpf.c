@@ -46,16 +46,17 @@ struct {
 
 volatile __u64 lost = 0;
 
+// Programs of tracepoints return 1: after 0, perf and others do not see the events.
 static int on_enter(__u64 path)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 thread = id;
 
 	if (target_pid && id >> 32 != target_pid)
-		return 0;
+		return 1;
 	if (bpf_map_update_elem(&asked, &thread, &path, BPF_ANY))
 		__sync_fetch_and_add(&lost, 1);
-	return 0;
+	return 1;
 }
 
 SEC("tp/syscalls/sys_enter_openat")
@@ -78,7 +79,7 @@ static int on_exit(struct leave *context)
 
 	path = bpf_map_lookup_elem(&asked, &thread);
 	if (!path)
-		return 0;
+		return 1;
 	if (failed_only && context->result >= 0)
 		goto done;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
@@ -96,7 +97,7 @@ static int on_exit(struct leave *context)
 	bpf_ringbuf_submit(event, 0);
 done:
 	bpf_map_delete_elem(&asked, &thread);
-	return 0;
+	return 1;
 }
 
 SEC("tp/syscalls/sys_exit_openat")
