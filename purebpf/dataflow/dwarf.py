@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from purebpf.dataflow.locations import (
 from purebpf.dataflow.split_dwarf import (
     MissingPartError,
     OpenPart,
+    SharedEntries,
     SplitUnits,
     identity_of,
     is_skeleton,
@@ -121,21 +122,26 @@ class DebugInfo:
 
     Args:
         stream: the file, open for reading.
-        open_part: opens the files of split DWARF by their paths.
+        open_part: opens the other files with parts of the DWARF by their paths.
         package: the path of the file's `.dwp` file, if it has one.
+        path: of the file, from which the file with shared entries is named.
 
     Raises:
         NoDebugInfoError: the file has none.
     """
 
     def __init__(
-        self, stream: IO[bytes], open_part: OpenPart = lambda _: None, package: str = ""
+        self,
+        stream: IO[bytes],
+        open_part: OpenPart = lambda _: None,
+        package: str = "",
+        path: str = "",
     ) -> None:
         elf = ELFFile(stream)
         if not elf.has_dwarf_info(strict=True):
             raise NoDebugInfoError("no DWARF")
         self._dwarf = elf.get_dwarf_info(follow_links=False)
-        self._whole = _Types(self._dwarf)
+        self._whole = _Types(self._dwarf, None, SharedEntries(elf, open_part, path).find)
         self._split = SplitUnits(self._dwarf, open_part, package)
         self._units: dict[int, _UnitReader] = {}
         self._ranges = sorted(self._unit_ranges(), key=lambda found: found[:2])
@@ -265,8 +271,13 @@ def _base(top: Entry) -> int:
 class _Types(Section):
     """The units of a file, with the types among their entries."""
 
-    def __init__(self, dwarf: DWARFInfo, tables: Tables | None = None) -> None:
-        super().__init__(dwarf, tables)
+    def __init__(
+        self,
+        dwarf: DWARFInfo,
+        tables: Tables | None = None,
+        open_shared: Callable[[], Section] | None = None,
+    ) -> None:
+        super().__init__(dwarf, tables, open_shared)
         self.types = TypeReader()
 
     def identified(self, identity: int) -> Entries:
@@ -280,6 +291,15 @@ class _Types(Section):
             if identity_of(entries) == identity:
                 return entries
         raise MissingPartError("split DWARF: the .dwo file of the unit is of another build")
+
+
+def _with_imported(top: Entry, depth: int = 4) -> Iterator[Entry]:
+    """Yield the entries of a unit, and those of the units that it imports, as dwz(1) makes them."""
+    for entry in top.iter_children():
+        if entry.tag == "DW_TAG_imported_unit" and depth:
+            yield from _with_imported(entry.follow("DW_AT_import"), depth - 1)
+        else:
+            yield entry
 
 
 def _extents(entry: Entry, of: Tables, base: int) -> Iterator[tuple[int, int]]:
@@ -354,7 +374,7 @@ class _UnitReader:
 
     def named(self, tag: str, name: str) -> Type | None:
         """Return the complete type of the unit that has a tag such as DW_TAG_structure_type."""
-        for entry in self._unit.top.iter_children():
+        for entry in _with_imported(self._unit.top):
             is_complete = entry.tag == tag and "DW_AT_declaration" not in entry.attributes
             if is_complete and name_of_entry(entry) == name:
                 return self._types.read(entry)

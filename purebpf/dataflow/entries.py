@@ -8,7 +8,7 @@ together when one is asked for.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ _IMPLICIT = ENUM_DW_FORM["DW_FORM_implicit_const"]
 _TAGS = {number: name for name, number in ENUM_DW_TAG.items() if isinstance(number, int)}
 _ATTRIBUTES = {number: name for name, number in ENUM_DW_AT.items() if isinstance(number, int)}
 _FORM_NAMES = {number: name for name, number in ENUM_DW_FORM.items() if isinstance(number, int)}
+_OF_SHARED = ("GNU_ref_alt", "ref_sup4", "ref_sup8")
 _IN_UNIT = ("ref", "ref1", "ref2", "ref4", "ref8", "ref_udata")
 _BASES = ("DW_AT_addr_base", "DW_AT_str_offsets_base", "DW_AT_loclists_base",
           "DW_AT_rnglists_base")  # fmt: skip
@@ -294,6 +295,8 @@ class Entries:
             return self._section.with_offset(value).at(value)
         if form == "ref_sig8":
             return self._section.with_signature(value)
+        if form in _OF_SHARED:
+            return self._section.shared().with_offset(value).at(value)
         raise DWARFError(f"a reference of form {form}")
 
     def end_of(self, start: int, shape: _Shape) -> int:
@@ -354,6 +357,8 @@ class Entries:
             return string_at(
                 own.debug_str_sec if form == "strp" else own.debug_line_str_sec, number
             )
+        if form in ("GNU_strp_alt", "strp_sup"):
+            return string_at(self._section.shared().dwarf.debug_str_sec, number)
         for indexed, read in (
             ("strx", self.tables.string),
             ("addrx", self.tables.address),
@@ -373,13 +378,32 @@ class Section:
     Args:
         dwarf: the sections of the file.
         tables: of all units, if they are in a file of their own.
+        open_shared: returns the section of the file that shares entries and strings with this one.
     """
 
-    def __init__(self, dwarf: DWARFInfo, tables: Tables | None = None) -> None:
-        self.dwarf, self._tables = dwarf, tables
+    def __init__(
+        self,
+        dwarf: DWARFInfo,
+        tables: Tables | None = None,
+        open_shared: Callable[[], Section] | None = None,
+    ) -> None:
+        self.dwarf, self._tables, self._open_shared = dwarf, tables, open_shared
+        self._shared: Section | None = None
         self._bytes = all_of(dwarf.debug_info_sec)
         self._entries: dict[int, Entries] = {}
         self._shapes: dict[int, dict[int, _Shape]] = {}
+
+    def shared(self) -> Section:
+        """Return the section of the file that dwz(1) moved entries to.
+
+        Raises:
+            DWARFError: this file names none.
+        """
+        if self._shared is None:
+            if self._open_shared is None:
+                raise DWARFError("no file with shared entries")
+            self._shared = self._open_shared()
+        return self._shared
 
     @cached_property
     def units(self) -> list[Unit]:

@@ -35,6 +35,7 @@ class Program:
         code: returns bytes of code by address and size, from the file that was mapped.
         open_part: opens the files of split DWARF by their paths.
         package: the path of the `.dwp` file, if the program has one.
+        path: of the file with the debugging information.
 
     Raises:
         NoDebugInfoError: there are no types; the message says why.
@@ -46,11 +47,12 @@ class Program:
         code: Callable[[int, int], bytes],
         open_part: OpenPart = lambda _: None,
         package: str = "",
+        path: str = "",
     ) -> None:
         self._code = code
         self._flows: dict[int, tuple[Function, Flow] | str] = {}
         try:
-            self._info = DebugInfo(stream, open_part, package)
+            self._info = DebugInfo(stream, open_part, package, path)
         except NoDebugInfoError:
             raise
         except DWARF_FAULTS as error:
@@ -96,6 +98,8 @@ class Program:
         try:
             code = Code(self._code(function.start, size), function.start)
             flow = Flow(code, DwarfScope(self._info, function))
+        except MissingPartError:
+            raise
         except DWARF_FAULTS as error:
             reason = f"DWARF that cannot be read: {type(error).__name__}"
             self._flows[function.start] = reason

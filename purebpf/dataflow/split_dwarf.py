@@ -13,18 +13,23 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
 from io import BytesIO
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DWARFInfo
 from elftools.elf.elffile import ELFFile
 
 from purebpf.dataflow.dwarf_types import NoDebugInfoError
+from purebpf.dataflow.entries import Entries, Section
 from purebpf.dataflow.locations import Tables
 
-if TYPE_CHECKING:
-    from purebpf.dataflow.entries import Entries
-
-__all__ = ["MissingPartError", "OpenPart", "SplitUnits", "identity_of", "is_skeleton"]
+__all__ = [
+    "MissingPartError",
+    "OpenPart",
+    "SharedEntries",
+    "SplitUnits",
+    "identity_of",
+    "is_skeleton",
+]
 
 OpenPart = Callable[[str], IO[bytes] | None]
 """Returns the open file of a path, as the program's build named it; None: it is not there.
@@ -115,6 +120,38 @@ class SplitUnits:
 
 def _text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
+
+
+class SharedEntries:
+    """The file that dwz(1) moved entries and strings of several files to (.gnu_debugaltlink).
+
+    Args:
+        elf: the file that names it.
+        open_part: opens it.
+        path: of the file that names it.
+    """
+
+    def __init__(self, elf: ELFFile, open_part: OpenPart, path: str) -> None:
+        self._elf, self._open, self._path = elf, open_part, path
+
+    def find(self) -> Section:
+        """Return its entries.
+
+        Raises:
+            MissingPartError: it is not there, or is of another build.
+        """
+        section = self._elf.get_section_by_name(".gnu_debugaltlink")
+        link = b"" if section is None else section.data()
+        name, _, identity = link.partition(b"\0")
+        place = posixpath.join(posixpath.dirname(self._path), _text(name))
+        stream = self._open(posixpath.normpath(place)) if name else None
+        if stream is None:
+            raise MissingPartError("the file that dwz moved types to is not there")
+        elf = ELFFile(stream)
+        notes = elf.get_section_by_name(".note.gnu.build-id")
+        if notes is None or not notes.data().endswith(identity) or not identity:
+            raise MissingPartError("the file that dwz moved types to is of another build")
+        return Section(elf.get_dwarf_info(follow_links=False))
 
 
 def _number(unit: Entries, name: str) -> int:

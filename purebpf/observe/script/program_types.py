@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import IO
 
@@ -15,7 +13,7 @@ from purebpf.dataflow.types import Type
 from purebpf.errors import PurebpfError
 from purebpf.files.regular_file import open_regular
 from purebpf.loader.attach._common.probe_place import find_file, find_places
-from purebpf.loader.host.debug_files import debug_file, image_of, open_part
+from purebpf.loader.host.debug_files import debug_file, open_part
 from purebpf.observe.script.user_files import find_code
 from purebpf.script.host import Parameters, ProgramTypes
 from purebpf.symbols.elf_image import PT_LOAD, ElfImage
@@ -60,15 +58,14 @@ def read_types(path: str, function: str) -> ProgramTypes | None:
     """Return the types for a function of a file; None if DWARF does not describe it."""
     try:
         places = find_places(f"{path}:{function}", "uprobe")
-        with _debug_stream(places.path) as (image, stream):
-            address = _address(image, places.offsets[0])
-            if stream is None or address is None:
-                return None
-            info = DebugInfo(io.BytesIO(stream.read()), _PartsOf(places.path), f"{places.path}.dwp")
-            described = info.function(address)
-            if described is None:
-                return None
-            why = _explain_parameters(described, address, places.path)
+        image, info = _read_dwarf(places.path)
+        address = _address(image, places.offsets[0])
+        if info is None or address is None:
+            return None
+        described = info.function(address)
+        if described is None:
+            return None
+        why = _explain_parameters(described, address, places.path)
     except (*DWARF_FAULTS, PurebpfError, OSError):
         return None
     return _FunctionTypes(info, described, why)
@@ -87,16 +84,14 @@ def _explain_parameters(function: Function, address: int, path: str) -> str:
 def find_line(path: str, source: str, line: int, column: int) -> int | None:
     """Return the address of a source line, as the file was linked; None if it has no code."""
     try:
-        with _debug_stream(find_file(path, "uprobe")) as (_, stream):
-            if stream is None:
-                return None
-            return DebugInfo(io.BytesIO(stream.read())).line_address(source, line, column)
+        _, info = _read_dwarf(find_file(path, "uprobe"))
+        return None if info is None else info.line_address(source, line, column)
     except (*DWARF_FAULTS, PurebpfError, OSError):
         return None
 
 
 class _PartsOf:
-    """Reads the files of a program's split DWARF."""
+    """Reads the other files with parts of a program's DWARF."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -117,21 +112,20 @@ def _address(image: ElfImage, offset: int) -> int | None:
     return None
 
 
-@contextmanager
-def _debug_stream(path: str) -> Iterator[tuple[ElfImage, IO[bytes] | None]]:
-    """Open a file; yield its image, and the file with its DWARF, None if there is none."""
+def _read_dwarf(path: str) -> tuple[ElfImage, DebugInfo | None]:
+    """Return the headers of a file, and its DWARF or its debug file's; None: there is none."""
     with os.fdopen(open_regular(path), "rb") as stream:
-        image = image_of(stream.fileno(), path)
-        if _has_types(image):
-            yield image, stream
-            return
-        owner = os.fstat(stream.fileno()).st_uid
-        debug = debug_file(image, path, (), _has_types, owner=owner)
-        if debug is None:
-            yield image, None
-            return
-        with os.fdopen(debug.fd, "rb") as separate:
-            yield image, separate
+        data, owner = stream.read(), os.fstat(stream.fileno()).st_uid
+        image = ElfImage.of_bytes(data)
+        own = path
+        if not _has_types(image):
+            debug = debug_file(image, path, (), _has_types, owner=owner)
+            if debug is None:
+                return image, None
+            own = debug.path
+            with os.fdopen(debug.fd, "rb") as separate:
+                data = separate.read()
+    return image, DebugInfo(io.BytesIO(data), _PartsOf(path), f"{path}.dwp", own)
 
 
 def _has_types(image: ElfImage) -> bool:

@@ -162,13 +162,15 @@ class DataOfPrograms(Closing):
             self._open.append(os.fdopen(fd, "rb"))
             return self._open[-1]
 
+        debug = None
         if not _has_types(image):
             debug = debug_file(image, path, pids, _has_types, self._fetch, owner=owner)
             if debug is None:
                 raise NoDebugInfoError("no DWARF (compile with -g, or install the debug file)")
             stream = os.fdopen(debug.fd, "rb")
             self._open.append(stream)
-        return Program(stream, code.read, open_split, f"{path}.dwp")
+        own = path if debug is None else debug.path
+        return Program(stream, code.read, open_split, f"{path}.dwp", own)
 
     def close(self) -> None:
         """Close the files; again is harmless."""

@@ -79,7 +79,7 @@ def golden(
 
 
 def read(
-    data: bytes, folder: Path = Path("/none"), package: str = ""
+    data: bytes, folder: Path = Path("/none"), package: str = "", path: str = ""
 ) -> tuple[Program, dict[str, int]]:
     """The program, and the addresses of its functions; its split DWARF is in the folder."""
     image = ElfImage.of_bytes(data)
@@ -105,7 +105,7 @@ def read(
         assert folder in Path(path).parents or not path.startswith(str(folder.parent))
         return io.BytesIO(Path(path).read_bytes()) if os.path.exists(path) else None
 
-    return Program(io.BytesIO(data), code, open_part, package), found
+    return Program(io.BytesIO(data), code, open_part, package, path), found
 
 
 def flow_of(program: Program, address: int) -> Flow:
@@ -193,6 +193,28 @@ def test_a_package_has_the_types_of_all_units(tmp_path: Path) -> None:
         assert {(one.name, one.member) for one in claims if isinstance(one, Claim)} == {
             ("other", "hits")
         }
+
+
+@pytest.mark.parametrize("version", ["-gdwarf-5", "-gdwarf-4"])
+def test_types_that_dwz_moved_to_a_file_of_several_programs(tmp_path: Path, version: str) -> None:
+    if shutil.which("dwz") is None:
+        pytest.skip("dwz is not installed")
+    targets = [tmp_path / name for name in ("one", "two")]
+    for target in targets:
+        command = ["gcc", "-O2", version, "-Wl,--build-id=sha1", "-o", target, SOURCE]
+        subprocess.run([*command, f"-DNAME={target.name}"], check=True, timeout=60)
+    shared = tmp_path / "shared.debug"
+    subprocess.run(["dwz", "-m", shared, "-r", *targets], check=True, timeout=60)
+    data = targets[0].read_bytes()
+    assert ElfImage.of_bytes(data).section(".gnu_debugaltlink") is not None
+    program, functions = read(data, tmp_path, path=str(targets[0]))
+    for name, member in SEEN.items():
+        claims = claims_of(flow_of(program, functions[name]))
+        assert member in {f"{one.name}.{one.member}" for one in claims if isinstance(one, Claim)}
+    shared.unlink()
+    program, functions = read(data, tmp_path, path=str(targets[0]))
+    with pytest.raises(MissingPartError, match="dwz moved types to is not there"):
+        program.claim(functions["walk_hot"] + 4, is_precise=False)
 
 
 def test_split_types_that_are_missing_or_of_another_build_are_said(tmp_path: Path) -> None:
