@@ -157,7 +157,9 @@ def spoiled(read: ReadAt, seed: int) -> ReadAt:
 
 def _start(command: list[str]) -> subprocess.Popen[bytes]:
     """Start a program, and wait until it is ready; it ends with this process."""
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+    # this process's own limit is too little for what a JVM reserves
+    lifted = ["prlimit", "--as=unlimited", *command]
+    child = subprocess.Popen(lifted, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
     atexit.register(child.wait)
     atexit.register(child.kill)
     assert child.stdout is not None

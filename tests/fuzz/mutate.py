@@ -477,7 +477,8 @@ def main() -> int:
     options = parser.parse_args()
     warnings.simplefilter("ignore", RuntimeWarning)
     signal.signal(signal.SIGVTALRM, _too_long)
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, most))
     proc.kallsyms = cache(proc.kallsyms)  # 5 MB that change little
     if options.file:
         accepted = answer(options.target, Path(options.file).read_bytes())
