@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from elftools.elf.elffile import ELFFile
 
@@ -31,9 +31,6 @@ from purebpf.dataflow.split_dwarf import (
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.dataflow.units import Unit, read_ranges
 from purebpf.tuples import NamedTuple
-
-if TYPE_CHECKING:
-    from elftools.dwarf.dwarfinfo import DWARFInfo
 
 __all__ = ["DebugInfo", "Function", "Global", "Location", "NoDebugInfoError"]
 
@@ -271,14 +268,10 @@ def _base(top: Entry) -> int:
 class _Types(Section):
     """The units of a file, with the types among their entries."""
 
-    def __init__(
-        self,
-        dwarf: DWARFInfo,
-        tables: Tables | None = None,
-        open_shared: Callable[[], Section] | None = None,
-    ) -> None:
-        super().__init__(dwarf, tables, open_shared)
-        self.types = TypeReader()
+    @cached_property
+    def types(self) -> TypeReader:
+        """The types that were read."""
+        return TypeReader()
 
     def identified(self, identity: int) -> Entries:
         """Return the entries of the unit that has the ID of a skeleton.
