@@ -41,8 +41,6 @@ __all__ = ["Evidence", "Stay", "seconds_of", "threads_of"]
 _FORKS = ("BaseProcess._bootstrap", "Popen._launch", "ForkServer.")
 """Python's functions in which a forked child begins: frames outside of them are its parent's."""
 _TIMED = ("nanosleep", "clock_nanosleep", "restart_syscall")
-_OWNER = 2
-"""The word of a mutex of glibc that has its owner."""
 _HOME_SHARE = 0.02
 _SEVERAL = 3
 _OF_COROUTINES = frozenset({"lock", "permit"})
@@ -136,7 +134,7 @@ class Evidence:
     @cached_property
     def stays(self) -> tuple[Stay, ...]:
         """The time of all threads, and of goroutines that are at work."""
-        owners = {one.words[_OWNER] for one in self.facts.blocked if one.words}
+        owners = {one.owner for one in self.facts.blocked if one.words}
         merged = fill_unread(self.facts.activities, owners)
         stays = [self._stay(activity) for activity in merged]
         at_work = (

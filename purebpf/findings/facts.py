@@ -9,6 +9,7 @@ from __future__ import annotations
 from purebpf.tuples import NamedTuple
 
 __all__ = [
+    "OWNER_WORD",
     "Activity",
     "Blocked",
     "CallCount",
@@ -223,6 +224,10 @@ class ThreadTime(NamedTuple):
     queued_s: float
 
 
+OWNER_WORD = 2
+"""The place of the owner among the words of glibc's mutex."""
+
+
 class Blocked(NamedTuple):
     """A thread in a system call at the end: its arguments, and the words of a futex."""
 
@@ -232,6 +237,11 @@ class Blocked(NamedTuple):
     arguments: tuple[int, ...]
     fd: int = -1
     words: tuple[int, ...] = ()
+
+    @property
+    def owner(self) -> int:
+        """The word in which glibc's mutex has the thread ID of its owner; 0 without words."""
+        return self.words[OWNER_WORD] if self.words else 0
 
 
 class Socket(NamedTuple):

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Iterator
 
 from purebpf.errors import KernelError
-from purebpf.findings.facts import Blocked
+from purebpf.findings.facts import OWNER_WORD, Blocked
 from purebpf.measure.proc_files import entries, link, read_text
 from purebpf.measure.thread_numbers import own_numbers
 from purebpf.observe.instruments.wait_reasons import call_name
@@ -17,8 +17,6 @@ __all__ = ["blocked_threads", "descriptors"]
 _MOST_DESCRIPTORS = 4096
 _POLLS = ("poll", "ppoll")
 _FUTEXES = ("futex", "futex_wait")
-_OWNER = 2
-"""The word of glibc's mutex that has the thread ID of its owner."""
 _FIRST_NEITHER = (*_FUTEXES, *_POLLS, "nanosleep", "clock_nanosleep", "select", "pselect6")
 
 
@@ -31,13 +29,13 @@ def blocked_threads(pids: Iterable[int]) -> Iterator[Blocked]:
 
 def _of_process(pid: int) -> Iterator[Blocked]:
     threads = list(_as_read(pid))
-    if not any(one.words and one.words[_OWNER] for one in threads):
+    if not any(one.owner for one in threads):
         yield from threads
         return
     numbers = own_numbers(pid)
     for one in threads:
         if numbers and one.words:
-            words = (*one.words[:_OWNER], numbers.get(one.words[_OWNER], 0))
+            words = (*one.words[:OWNER_WORD], numbers.get(one.owner, 0))
             yield one._replace(words=words)
         else:
             yield one

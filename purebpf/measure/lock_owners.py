@@ -30,7 +30,7 @@ def lock_owners(
     held = python_lock_holders(blocked, lambda _: exe, files).get(pid, {})
     owners = {}
     for one in blocked:
-        owner = held.get(one.arguments[0]) or (one.words[2] if one.words else 0)
+        owner = held.get(one.arguments[0]) or one.owner
         if owner != one.tid and owner in threads:
             owners[one.tid] = owner
     return owners

@@ -40,7 +40,7 @@ def owners_now(evidence: Evidence, pid: int) -> dict[int, int]:
     for blocked in evidence.facts.blocked:
         if blocked.pid != pid or not blocked.call.startswith("futex"):
             continue
-        word = blocked.words[2] if blocked.words else 0
+        word = blocked.owner
         if word and word != blocked.tid and evidence.process_of_thread.get(word) == pid:
             owner[blocked.tid] = word
         if blocked.arguments[0] in held:
