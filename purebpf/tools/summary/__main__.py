@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ def _run(options: SummaryOptions, view: View) -> int:
     # 60 ms that --help and a misspelt option need not pay
     from purebpf.cli.countdown import counting_down
     from purebpf.measure.run import prepare, run
+    from purebpf.tools.summary.hints import hints
     from purebpf.tools.summary.screen import Screen, screen
     from purebpf.tools.summary.switching import SwitchingSummary
 
@@ -56,16 +57,33 @@ def _run(options: SummaryOptions, view: View) -> int:
                     watching=table_screen,
                 )
             status = ends.status()
+            is_one = view.format == "text" and not view.interval_s
+            found = list(hints(table, options.pids)) if is_one else []
+            if found and view.layout != "perf":
+                output.write(_targets(options, {hint.call for hint in found}))
             table_screen.show_last(table)
             _explain(summary.current, table, verbose=view.verbose)
-            if view.format == "text" and not view.interval_s:
-                from purebpf.tools.summary.hints import hints
-
-                for hint in hints(table, options.pids):
-                    command.say(hint)
+            for hint in found:
+                command.say(hint.text)
     if view.strict and table.loss.any:
         return command.LOSS
     return status
+
+
+def _targets(options: SummaryOptions, calls: set[str]) -> Iterator[str]:
+    """Yield a line for each of these calls: the files and peers that they are about.
+
+    They come from a short look after a run of known length, at processes that still live.
+    """
+    from purebpf.measure.call_targets import LOOK_S, describe_targets, look
+    from purebpf.results.model.spelling import printable
+    from purebpf.results.model.width import WIDTH, fold
+
+    if not options.pids or options.duration_s is None:
+        return
+    targets = look(options.pids)
+    for sentence in describe_targets(targets, calls) if targets else ():
+        yield f"{fold(f'{printable(sentence)} (in {LOOK_S} s after the run)', WIDTH)}\n"
 
 
 def _explain(summary: Summary, table: Table, *, verbose: bool) -> None:

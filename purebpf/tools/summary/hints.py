@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from purebpf.tools.summary.table import Table
+from purebpf.tuples import NamedTuple
 
-__all__ = ["hints"]
+__all__ = ["Hint", "hints"]
 
 _OPENS = frozenset({"open", "openat", "openat2", "creat"})
 _MANY_OPENS, _PART = 500.0, 0.1
@@ -16,8 +17,15 @@ _FAILED, _MOSTLY = 1.0, 0.5
 """Attempts to connect a second that fail, or have not ended at once, and their part."""
 
 
-def hints(table: Table, pids: Sequence[int]) -> Iterator[str]:
-    """Yield a sentence for each other command that says more of these calls.
+class Hint(NamedTuple):
+    """A sentence about another command that says more of a call ("open" or "connect")."""
+
+    call: str
+    text: str
+
+
+def hints(table: Table, pids: Sequence[int]) -> Iterator[Hint]:
+    """Yield a hint for each other command that says more of these calls.
 
     Args:
         table: of the whole run.
@@ -35,7 +43,7 @@ def hints(table: Table, pids: Sequence[int]) -> Iterator[str]:
     opens, failed = calls["open"], errors["connect"]
     if opens >= _MANY_OPENS * seconds and opens >= _PART * calls.total():
         command = f"purebpf open --summary -p {one}" if one else "purebpf open --summary"
-        yield f"the files of {opens / seconds:.0f} opens a second: {command}"
+        yield Hint("open", f"the files of {opens / seconds:.0f} opens a second: {command}")
     if failed >= _FAILED * seconds and failed >= _MOSTLY * calls["connect"]:
         command = f"purebpf tcp --summary -p {one}" if one else "purebpf tcp --summary"
-        yield f"how {failed / seconds:.0f} connects a second ended: {command}"
+        yield Hint("connect", f"how {failed / seconds:.0f} connects a second ended: {command}")

@@ -17,7 +17,7 @@ DIRECTIONS = ("", "out", "in")
 
 
 class Event(NamedTuple):
-    """An event of a connection, or (kind `dns`) the answer of a name server.
+    """An event of a connection, or (kind `dns`) the answer of a name server, or its lateness.
 
     Attributes:
         time_ns: since 1970.
@@ -35,7 +35,7 @@ class Event(NamedTuple):
         netns: the number of the network namespace; of kind dns, where the answer came.
         remote_name: the name that a name server gave for that address, in the same network
             namespace.
-        names, addresses: of kind dns, the questioned name first.
+        names, addresses: of kind dns, the questioned name first; empty while there is no answer.
     """
 
     time_ns: int

@@ -43,6 +43,8 @@ class TcpText(TextLines[Event]):
         )
 
     def _what(self, event: Event) -> str:
+        if event.kind == "dns" and not event.names:
+            return "no answer yet"
         if event.kind == "dns":
             return f"{event.names[0]} is {', '.join(event.addresses)}"
         ends = self._ends(event)

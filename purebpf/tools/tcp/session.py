@@ -6,6 +6,7 @@ import errno
 import ipaddress
 import os
 import struct
+from collections.abc import Iterator
 from itertools import islice
 from typing import Self
 
@@ -19,9 +20,10 @@ from purebpf.measure.event_session import EventSession
 from purebpf.measure.target_ends import descendants
 from purebpf.observe.instruments.event_stream import Record, StreamRequest
 from purebpf.observe.instruments.process_tree import processes_called
-from purebpf.syscall import proc, tracefs
+from purebpf.syscall import host_clock, proc, tracefs
 from purebpf.tools.tcp.dns import Names, parse
 from purebpf.tools.tcp.event import DIRECTIONS, STATES, Event
+from purebpf.tools.tcp.questions import LOOK_S, OpenQuestions
 from purebpf.tools.tcp.request import EVENTS, TcpOptions
 
 __all__ = ["Tcp"]
@@ -59,6 +61,7 @@ class Tcp(EventSession[Event]):
         super().__init__(options, command_pid)
         self._options = options
         self._names = Names()
+        self._questions: OpenQuestions | None = None
         self._can_list = False
         self._accepts: tuple[str, ...] = _ACCEPTS
 
@@ -89,6 +92,11 @@ class Tcp(EventSession[Event]):
         try:
             if self._can_list and not self._command_pid:
                 self._own_open_sockets()
+            if self._options.dns:
+                self._questions = OpenQuestions(
+                    self.stream.object.maps["questions"],
+                    has_targets=_has_targets(self._options) or bool(self._command_pid),
+                )
         except BaseException:
             self.close()
             raise
@@ -112,6 +120,17 @@ class Tcp(EventSession[Event]):
                     break  # the programs count what finds no place from now on
                 if error.errno != errno.EEXIST:  # else it was accepted a moment ago
                     raise
+
+    def pause_s(self) -> float:
+        """Until the next look at questions that have no answer."""
+        return LOOK_S if self._options.dns else super().pause_s()
+
+    def drain(self) -> Iterator[Event]:
+        """The events that came since the last call, and the questions that are late now."""
+        yield from super().drain()
+        if self._questions is not None:
+            now_ns = host_clock.monotonic_ns()
+            yield from self._questions.late(now_ns, self.wall_ns(0))
 
     def make_event(self, record: Record) -> Event | None:
         """An event of the kernel's record; addresses are named by the answers before it."""
@@ -164,7 +183,7 @@ class _Wanted:
     """A test for processes that ran before the trace: are they targets?"""
 
     def __init__(self, options: TcpOptions) -> None:
-        self._all = not (options.pids or options.tids or options.comm is not None)
+        self._all = not _has_targets(options)
         self._options = options
         self._pids = set(options.pids)
         if options.comm is not None:
@@ -180,6 +199,11 @@ class _Wanted:
         if not self._all and pid not in self._pids:
             return False
         return targets.is_in_scope(pid, self._options)
+
+
+def _has_targets(options: TcpOptions) -> bool:
+    """Return True if only some processes are followed."""
+    return bool(options.pids or options.tids or options.comm is not None)
 
 
 def _address(family: int, data: object) -> str:

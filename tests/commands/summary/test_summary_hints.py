@@ -33,16 +33,21 @@ def looping(code: str, *arguments: str) -> Iterator[int]:
             process.kill()
 
 
-def follow(pid: int, *options: str) -> str:
-    """Run the command that the summary of a process recommends; its output."""
-    told = run("summary", *options, "-p", str(pid), "1").stderr
+def follow(pid: int, shown: str, *options: str) -> str:
+    """Run the command that the summary of a process recommends; its output.
+
+    The summary itself begins with `shown`.
+    """
+    summary = run("summary", *options, "-p", str(pid), "1")
+    assert shown in summary.stdout.partition("Summary of events")[0]
+    told = summary.stderr
     (command,) = re.findall(r"purebpf ((?:open|tcp) --summary -p \d+)", " ".join(told.split()))
     return run(*command.split(), "1").stdout
 
 
 def test_opens_lead_to_the_file() -> None:
     with looping(OPENS) as pid:
-        assert "/etc/hostname" in follow(pid)
+        assert "/etc/hostname" in follow(pid, "opens: /etc/hostname 100 %")
 
 
 def test_refused_connections_lead_to_the_port() -> None:
@@ -50,6 +55,6 @@ def test_refused_connections_lead_to_the_port() -> None:
         closed.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else gets it
         port = closed.getsockname()[1]
         with looping(CONNECTS, str(port)) as pid:
-            text = follow(pid, "-x")
+            text = follow(pid, f"connects that fail: 127.0.0.1:{port} (ECONNREFUSED) 100 %", "-x")
     assert f":{port}" in text
     assert "ECONNREFUSED" in text or "refused" in text

@@ -321,6 +321,25 @@ def test_answers_to_others_are_left_out_where_there_is_a_target():
     assert names == [("own.test",)]
 
 
+def test_a_question_without_an_answer_is_told_once_and_only_of_a_target():
+    question = "import socket; socket.socket(2, 2).sendto({!r}, ('127.0.0.1', 53))"
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        server.bind(("127.0.0.1", 53))
+        tcp = stack.enter_context(Tcp(TcpOptions(dns=True, events=("dns",), pids=(os.getpid(),))))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.sendto(QUESTION, ("127.0.0.1", 53))
+            subprocess.run([sys.executable, "-c", question.format(QUESTION)], check=True)
+            events = list(tcp.drain())
+            until(lambda: events.extend(tcp.drain()) or events)
+            events += tcp.drain()
+        events += tcp.stop().events
+    (late,) = events
+    assert (late.kind, late.pid, late.names) == ("dns", os.getpid(), ())
+    assert late.took_ns is not None
+    assert late.took_ns >= 250_000_000
+
+
 ELSEWHERE = f"""
 import socket
 client, server = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))

@@ -6,7 +6,7 @@ import pytest
 
 from purebpf.results import Loss
 from purebpf.tools.summary.calls import Call
-from purebpf.tools.summary.hints import hints
+from purebpf.tools.summary.hints import Hint, hints
 from purebpf.tools.summary.statistics import Statistics
 from purebpf.tools.summary.table import Cost, Group, Label, SummaryRow, Table
 
@@ -24,13 +24,13 @@ def table(**counts: tuple[int, int]) -> Table:
 
 def test_many_opens_lead_to_their_files() -> None:
     assert list(hints(table(openat=(9000, 0), open=(1000, 9), read=(20_000, 0)), (7,))) == [
-        "the files of 5000 opens a second: purebpf open --summary -p 7"
+        Hint("open", "the files of 5000 opens a second: purebpf open --summary -p 7")
     ]
 
 
 def test_attempts_that_fail_lead_to_their_peers() -> None:
     assert list(hints(table(connect=(6000, 6000)), (7, 8))) == [
-        "how 3000 connects a second ended: purebpf tcp --summary"
+        Hint("connect", "how 3000 connects a second ended: purebpf tcp --summary")
     ]
 
 

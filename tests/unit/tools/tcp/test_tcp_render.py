@@ -40,6 +40,7 @@ EVENTS = (
     OUT._replace(kind="retransmit", retransmits=2, took_ns=None),
     IN._replace(kind="state", old_state="LAST_ACK", new_state="CLOSE", error=""),
     Event(OUT.time_ns, "dns", names=("example.com",), addresses=("93.184.216.34", "::2")),
+    Event(OUT.time_ns, "dns", pid=1234, comm="curl", took_ns=301_000_000),
 )
 GOLDEN = """\
 TIME         EVENT       PID COMM        TOOK   IN  OUT CONNECTION
@@ -52,6 +53,7 @@ TIME         EVENT       PID COMM        TOOK   IN  OUT CONNECTION
 22:13:20.123 resent     1234 curl           -           > 93.184.216.34:443 2 so far
 22:13:20.123 state        77 nginx     61.0 s           80 < 93.184.216.34:55312 LAST_ACK to CLOSE
 22:13:20.123 dns           -                -           example.com is 93.184.216.34, ::2
+22:13:20.123 dns        1234 curl      301 ms           no answer yet
 """
 
 
