@@ -18,6 +18,7 @@ __all__ = [
     "End",
     "Endpoint",
     "Facts",
+    "FileLock",
     "Goroutines",
     "JavaHeap",
     "JavaMonitor",
@@ -244,6 +245,13 @@ class Blocked(NamedTuple):
         return self.words[OWNER_WORD] if self.words else 0
 
 
+class FileLock(NamedTuple):
+    """A process that waits for the lock of a file at the end, and the process that holds it."""
+
+    pid: int
+    holder: int
+
+
 class Socket(NamedTuple):
     """A TCP or UDP socket.
 
@@ -361,6 +369,7 @@ class Facts(NamedTuple):
         counters: the growth of counters of the whole machine: seconds of /proc/stat by name, and
             `UdpInDatagrams`-like names of /proc/net/snmp and netstat.
         descriptors: links of /proc/PID/fd, by process and number.
+        file_locks: waits for locks of files at the end.
         unix_peers: the inode of the other end by the inode of a connected unix socket.
         unix_names: the address of a unix socket by inode: of servers, and of their connections.
         lock_holders: the thread that holds the Python lock of a futex address, by process.
@@ -385,6 +394,7 @@ class Facts(NamedTuple):
     processes: tuple[Process, ...] = ()
     threads: tuple[ThreadTime, ...] = ()
     blocked: tuple[Blocked, ...] = ()
+    file_locks: tuple[FileLock, ...] = ()
     sockets: tuple[Socket, ...] = ()
     cgroups: tuple[Cgroup, ...] = ()
     memory: tuple[MemoryUse, ...] = ()

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from purebpf.findings.evidence import Evidence, threads_of
+from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
 from purebpf.findings.facts import Process
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_own
-from purebpf.findings.words import describe_activity
+from purebpf.findings.words import chief, describe_activity, share
 from purebpf.late_pattern import compile_later
 
-__all__ = ["repeated_snapshots", "waiting_backends"]
+__all__ = ["failing_statements", "repeated_snapshots", "waiting_backends"]
 
 _LEAST = 0.1
-_PREFIX = "postgres: "
+_PREFIX, _BACKEND = "postgres: ", "PostgresMain"
 _SNAPSHOT = compile_later(r"\w+-(rdb-bgsave|aof-rewrite)\b")
 """The title of a child that saves the data of its parent."""
 _AGAIN, _SNAPSHOT_S = 2, 0.05
 """Snapshots of one measurement that are too many, and seconds a second that each costs at least."""
+_ERRORS = frozenset({"errfinish", "EmitErrorReport", "AbortCurrentTransaction"})
+"""Functions of PostgreSQL that end a statement with an error. A ROLLBACK of a client calls none."""
+_ABORTS = "AbortCurrentTransaction"
+_MANY_ERRORS, _LOG, _STDERR = 0.04, 2.0, 2
+"""The part of the backends' time that errors take; lines of the log a second."""
 
 
 def waiting_backends(evidence: Evidence) -> Iterator[Finding]:
@@ -80,6 +85,42 @@ def _client(evidence: Evidence, backend: int) -> str:
     ]
     activity = describe_activity(evidence, does)
     return f" for {evidence.name(clients[0])}" + (f", which {activity}" if activity else "")
+
+
+def failing_statements(evidence: Evidence) -> Iterator[Finding]:
+    """Statements fail all the time: their transactions are rolled back, and tried again, it seems.
+
+    The server writes each error to its log, mostly its standard error.
+    """
+    backends: dict[tuple[str, str], list[Stay]] = defaultdict(list)
+    for stay in evidence.stays:
+        if stay.kind != "queue" and any(frame.name == _BACKEND for frame in stay.user):
+            backends[evidence.family(stay.pid)].append(stay)
+    for stays in backends.values():
+        busy = [stay for stay in stays if stay.kind == "cpu"]
+        failing = [stay for stay in busy if not _ERRORS.isdisjoint(f.name for f in stay.user)]
+        part = seconds_of(failing) / (seconds_of(busy) or 1.0)
+        pids = chief(failing or stays)
+        lines = sum(
+            one.times
+            for pid in {stay.pid for stay in stays}
+            for one in evidence.calls.get(pid, ())
+            if one.call == "write" and one.fd == _STDERR and not one.error
+        )
+        aborts = any(frame.name == _ABORTS for stay in failing for frame in stay.user)
+        if part < _MANY_ERRORS or not aborts or lines < _LOG * evidence.elapsed_s:
+            continue
+        asking = next(filter(None, (_client(evidence, pid) for pid in pids)), "")
+        yield Finding(
+            *("retries", evidence.process(pids[0]).comm, pids, evidence.rate(busy)),
+            f"statements fail, and their transactions are rolled back: errors take "
+            f"{share(part, 1.0)} of its CPU time (errfinish, {_ABORTS})",
+            (
+                f"they work{asking}" if asking else "",
+                f"{lines / evidence.elapsed_s:.0f} writes a second to its log, which says why",
+            ),
+            ("profile", "--comm", evidence.process(pids[0]).comm),
+        )
 
 
 def repeated_snapshots(evidence: Evidence) -> Iterator[Finding]:

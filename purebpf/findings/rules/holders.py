@@ -17,6 +17,7 @@ __all__ = [
     "dump_of",
     "inside",
     "is_below",
+    "is_endless",
     "is_still",
     "owners_now",
 ]
@@ -28,6 +29,8 @@ _NOT_HOLDING = frozenset({"lock", "queue", "accept", "epoll", "signal"})
 """A thread that holds a lock does not wait for the next request, nor for the lock."""
 _NEVER_IDLE = frozenset({"fsync", "disk", "pipe-write", "sock-write"})
 """Waits without a stack that are likely to be below the lock."""
+_ALL_THE_TIME = 0.9
+"""The part of a measurement that a wait lasts which never ends."""
 _MOMENT = 0.05
 _EXPLAINS = 0.4
 """The part of the longest wait that work of the holder explains."""
@@ -46,6 +49,11 @@ def owners_now(evidence: Evidence, pid: int) -> dict[int, int]:
         if blocked.arguments[0] in held:
             owner[blocked.tid] = held[blocked.arguments[0]]
     return owner
+
+
+def is_endless(evidence: Evidence, stay: Stay) -> bool:
+    """Return True for a wait that lasts the whole measurement."""
+    return stay.is_open and stay.seconds > _ALL_THE_TIME * evidence.elapsed_s
 
 
 def describe_holder(evidence: Evidence, stays: list[Stay], where: StackFrame | None) -> str:

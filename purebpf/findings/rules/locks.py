@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterator
 
 from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
@@ -12,11 +12,13 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
 from purebpf.findings.ownership import is_java
 from purebpf.findings.rings import find_ring
+from purebpf.findings.rules.file_locks import describe_file_lock, file_lock_ring
 from purebpf.findings.rules.holders import (
     are_goroutines,
     describe_holder,
     dump_of,
     is_below,
+    is_endless,
     is_still,
     owners_now,
 )
@@ -26,12 +28,8 @@ __all__ = ["convoys", "deadlocks", "shared_semaphores"]
 
 _LEAST, _LEAST_OF_GOROUTINES = 0.05, 0.8
 """Seconds a second. Few looks at goroutines tell less than waits of threads."""
-_ALL_THE_TIME = 0.9
-"""The part of a measurement that a wait lasts which never ends."""
 _KINDS = ("lock", "file-lock")
 _HERD = 4
-_OPENED = 1.0
-"""Opens a second of a file that is opened for each turn."""
 _STANDBYS = 2
 """Processes that may wait for the lock of a file until its holder ends."""
 _LIBC = re.compile(r"/(libc|libpthread|ld-linux|libstdc\+\+)[^/]*$")
@@ -47,7 +45,6 @@ _OF_LIBC = (
 _PARKS = re.compile(r"Unsafe_Park|Parker::|ObjectMonitor|java\.util\.concurrent\.locks")
 _INTERPRETER = re.compile(r"libpython|\.cpython-")
 _SEMAPHORE_CALLS = ("semop", "semtimedop")
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _LATCH = "PGSemaphoreLock"
 """PostgreSQL's own locks: its rules say more."""
 _SEM_WAIT, _NEAR = re.compile(r"_*(new_)?sem_(clock|timed)?wait"), 4
@@ -67,10 +64,12 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
         is_silent = stays[0].kind == "lock" or is_standby
         if cost < least or (is_silent and _is_stuck(evidence, stays)):
             continue
+        if stays[0].kind == "file-lock" and file_lock_ring(evidence, stays):
+            continue
         pids, where = chief(stays), _taker(stays)
         command: tuple[str, ...] = ("offcpu", "-p", str(pids[0]))
         if stays[0].kind == "file-lock":
-            text, support = _file_lock(evidence, stays)
+            text, support = describe_file_lock(evidence, stays, where)
         else:
             text, support = _convoy(evidence, stays, pids, where)
             if are_goroutines(stays):
@@ -137,7 +136,7 @@ def deadlocks(evidence: Evidence) -> Iterator[Finding]:
     """Threads wait all the time for locks: of each other, or of nobody who gives them back."""
     stuck: dict[int, list[list[Stay]]] = defaultdict(list)
     for stays in _places(evidence):
-        endless = [stay for stay in stays if _is_endless(evidence, stay)]
+        endless = [stay for stay in stays if is_endless(evidence, stay)]
         if (
             endless
             and _is_stuck(evidence, stays)
@@ -245,16 +244,12 @@ def _taker(stays: list[Stay]) -> StackFrame | None:
     return next((stay.own for stay in stays if stay.own is not None), None)
 
 
-def _is_endless(evidence: Evidence, stay: Stay) -> bool:
-    return stay.is_open and stay.seconds > _ALL_THE_TIME * evidence.elapsed_s
-
-
 def _is_stuck(evidence: Evidence, stays: list[Stay]) -> bool:
     """Return True if nobody gets the lock: a ring of owners, or no turn in the whole time.
 
     Unfair locks keep some threads waiting for ever while others take turns: that is a convoy.
     """
-    endless = [stay for stay in stays if _is_endless(evidence, stay)]
+    endless = [stay for stay in stays if is_endless(evidence, stay)]
     if not endless:
         return False
     if any(_ring(evidence, pid) for pid in {stay.pid for stay in endless}):
@@ -272,58 +267,6 @@ def _is_stuck(evidence: Evidence, stays: list[Stay]) -> bool:
 def _is_herd(stays: list[Stay]) -> bool:
     relocking = [s for s in stays if any("mutex_cond_lock" in f.name for f in s.user)]
     return threads_of(stays) > _HERD and seconds_of(relocking) > 0.5 * seconds_of(stays)
-
-
-def _file_lock(evidence: Evidence, stays: list[Stay]) -> tuple[str, str]:
-    where, pids = _taker(stays), {stay.pid for stay in stays}
-    paths = Counter(
-        path for stay in stays if (path := evidence.path_of(stay.pid, stay.argument & 0xFFFFFFFF))
-    )
-    path = paths.most_common(1)[0][0] if paths else _opened(evidence, pids)
-    noun = "processes wait" if len(pids) == threads_of(stays) else "threads wait"
-    many = f"{threads_of(stays)} {noun}" if threads_of(stays) > 1 else "waits"
-    text = f"{many} for the lock of a file ({stays[0].call or 'flock'})"
-    text += f": {path}" if path else ""
-    text += f", in {evidence.spell(where)}" if where else ""
-    parents = {evidence.process(pid).ppid for pid in pids}
-    holders = [
-        pid
-        for pid, links in evidence.facts.descriptors.items()
-        if path and path in links.values() and pid not in pids | parents
-    ]
-    return text, "; ".join(
-        filter(None, (_scripts(evidence, parents), _holder(evidence, pids, holders)))
-    )
-
-
-def _opened(evidence: Evidence, pids: set[int]) -> str:
-    """The file that these processes open all the time, if there is one: for its lock."""
-    paths = Counter[str]()
-    for one in evidence.facts.paths:
-        if one.pid in pids and one.call.startswith("open"):
-            paths[one.path] += one.times
-    path, times = paths.most_common(1)[0] if paths else ("", 0)
-    is_often = times > _OPENED * evidence.elapsed_s and 2 * times > paths.total()
-    return path if is_often and path.startswith("/") else ""
-
-
-def _holder(evidence: Evidence, pids: set[int], holders: list[int]) -> str:
-    """A clause about a process that has the file open and does not wait for its lock."""
-    if not holders:
-        return f"{len(pids)} processes take turns" if len(pids) > 1 else ""
-    names = ", ".join(map(evidence.name, holders[:2]))
-    activity = describe_activity(evidence, evidence.by_process.get(holders[0], ()))
-    return f"it is open in {names}" + (f", which {activity}" if activity else "")
-
-
-def _scripts(evidence: Evidence, parents: set[int]) -> str:
-    """The script that most of the waiting programs belong to."""
-    scripts = Counter(
-        " ".join(process.command.split()[:2])
-        for pid in parents
-        if (process := evidence.process(pid)).comm in _SHELLS
-    )
-    return f"started by {scripts.most_common(1)[0][0]}" if scripts else ""
 
 
 # Rings

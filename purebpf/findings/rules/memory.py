@@ -59,6 +59,11 @@ _OUTSIDE = {
 """Memory of a JVM that is no part of its heap, by functions that allocate it."""
 _MOSTLY_OUTSIDE = 0.4
 _ALLOCATES = re.compile(r"new_?(type_|object_)?(array|instance)|MemAllocator|::allocate|[aA]llocat")
+_IN_ALLOCATOR = re.compile(
+    r"_*(GI_|libc_|int_)*(sys)?(malloc|calloc|realloc|memalign|trim)|_*mem(set|cpy|move)|_*s?brk"
+    r"|_Py(Mem|Object)_|Py(Mem|Object)_(Raw)?(Malloc|Calloc|Realloc)|new_arena"
+)
+"""Functions of an allocator: they say less than the functions that call one, and come last."""
 _COLLECTED = re.compile(r"/(ruby|node|nodejs|php)[\d.]*$")
 _FILLS_ITS_HEAP = "/java"
 """A JVM uses new pages until its heap is as large as it may be."""
@@ -332,7 +337,7 @@ def _sites_of(evidence: Evidence, pids: Sequence[int], kind: str) -> list[tuple[
     """The functions of page faults or growth, own ones where there are some, heaviest first.
 
     Stacks of one or two frames are of the time before the process could be unwound: they say
-    nothing beside whole ones.
+    nothing beside whole ones. Stacks that are cut inside of the allocator come last.
     """
     uses = (use for use in evidence.facts.memory if use.pid in pids and use.kind == kind)
     return _weigh_sites(evidence, list(uses))
@@ -341,10 +346,12 @@ def _sites_of(evidence: Evidence, pids: Sequence[int], kind: str) -> list[tuple[
 def _weigh_sites(evidence: Evidence, uses: list[MemoryUse]) -> list[tuple[Source, int]]:
     whole = [use for use in uses if len(use.user) >= _WHOLE]
     weights: Counter[Source] = Counter()
+    nameless: Counter[Source] = Counter()
     for use in whole or uses:
         program = evidence.program(use.pid)
         own = next((frame for frame in use.user if program.owns(frame)), None)
         source = evidence.source(own or next((frame for frame in use.user if frame.name), None))
         if source is not None:
-            weights[source] += use.amount
-    return weights.most_common()
+            is_cut = own is None and _IN_ALLOCATOR.match(source.function)
+            (nameless if is_cut else weights)[source] += use.amount
+    return [*weights.most_common(), *nameless.most_common()]

@@ -17,6 +17,7 @@ from purebpf.closable import Closing
 from purebpf.errors import KernelError, NotSupportedError
 from purebpf.findings.facts import Activity, Facts, Process, WaitSum
 from purebpf.measure.blocked_threads import blocked_threads, descriptors
+from purebpf.measure.file_locks import file_locks
 from purebpf.measure.python_locks import python_lock_holders
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.targets import NoSuchTargetError, PidNamespace
@@ -219,6 +220,7 @@ class Triage(Closing):
                 processes=processes,
                 threads=threads,
                 blocked=blocked,
+                file_locks=tuple(file_locks()),
                 sockets=self._sockets.finish(),
                 goroutines=(*self._goroutines.finish(), *self._tasks.finish()),
                 unanswered=self._unanswered.finish(),

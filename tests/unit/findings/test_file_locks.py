@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purebpf.findings.facts import Blocked, Facts, PathCount, Process
+from purebpf.findings.facts import Blocked, Facts, FileLock, PathCount, Process
 from purebpf.findings.find import find
 from tests.support.builders.facts import PYTHON, facts, native, own, waiting
 
@@ -66,3 +66,47 @@ def test_the_file_that_is_opened_for_each_turn_is_the_one_with_the_lock() -> Non
     assert finding.evidence == ("it is open in importer (12)",)
     (finding,) = find(taking_turns(5))
     assert PATH not in finding.text
+
+
+def booking(*locks: FileLock, seconds: float = 10.0) -> Facts:
+    """Processes that wait for the lock of another one's file, with the kernel's list of locks."""
+    files = {7: "/data/17", 8: "/data/23", 9: "/data/17"}
+    stays = [
+        waiting(
+            pid, pid, "futex", own("transfer", 31), argument=5, seconds=seconds, is_open=True
+        )._replace(call="flock", kernel=KERNEL)
+        for pid in files
+    ]
+    processes = (*(Process(pid, 1, "book", PYTHON) for pid in files), Process(4, 1, "report"))
+    return facts(*stays)._replace(
+        processes=processes,
+        descriptors={pid: {5: file} for pid, file in files.items()},
+        file_locks=locks,
+    )
+
+
+RING = (FileLock(7, 8), FileLock(8, 7), FileLock(9, 8))
+
+
+def test_processes_that_wait_for_each_other_are_a_deadlock() -> None:
+    (finding,) = find(booking(*RING))
+    assert finding.kind == "deadlock"
+    assert finding.text == (
+        "deadlock: 2 processes each wait for the lock of a file (flock) that the next one holds, "
+        "in transfer (app.py:31)"
+    )
+    assert finding.evidence == (
+        "book (7) waits for /data/17; book (8) waits for /data/23",
+        "1 more waits behind them",
+    )
+
+
+def test_turns_that_end_are_no_deadlock() -> None:
+    (finding,) = find(booking(*RING, seconds=6.0))
+    assert finding.kind == "lock-convoy"
+
+
+def test_the_holder_is_the_one_of_the_kernels_list() -> None:
+    (finding,) = find(booking(FileLock(7, 4), FileLock(8, 4), FileLock(9, 7)))
+    assert finding.kind == "lock-convoy"
+    assert finding.evidence == ("report (4) holds it",)

@@ -418,6 +418,18 @@ def test_growth_names_the_function_that_uses_new_pages() -> None:
     assert kinds(measured._replace(processes=(warm,))) == []
 
 
+def test_stacks_that_are_cut_in_the_allocator_come_last() -> None:
+    leaking = Process(7, 1, "app", PYTHON, anon=tuple(range(0, 20_000_000, 2_000_000)))
+    uses = (
+        MemoryUse(7, "faults", 600, (native("sysmalloc"), native("_int_malloc"), native("malloc"))),
+        MemoryUse(7, "faults", 400, (native("malloc"), own("remember", 3), FLASK)),
+    )
+    measured = Facts(10.0, 2, processes=(leaking,), memory=uses)
+    assert "first used in remember (app.py:3) 40 %, sysmalloc 60 %" in said(only(measured))
+    measured = measured._replace(memory=uses[:1])
+    assert "first used in sysmalloc 100 %" in said(only(measured))
+
+
 def test_a_full_pipe_is_named_with_its_reader() -> None:
     pipe = Endpoint("pipe", inode=77)
     measured = facts(

@@ -1,0 +1,72 @@
+"""Databases whose statements fail, and ones whose clients give up by themselves."""
+
+from __future__ import annotations
+
+from purebpf.findings.facts import Activity, CallCount, Facts, Process, Socket
+from purebpf.findings.find import find
+from purebpf.findings.finding import Finding
+from tests.support.builders.facts import PYTHON, facts, native, own, running, waiting
+
+POSTGRES = "/usr/lib/postgresql/15/bin/postgres"
+BACKEND, CLIENT, STDERR = 9, 7, 2
+
+
+def at_work(*names: str, seconds: float) -> Activity:
+    frames = (native(name, POSTGRES) for name in (*names, "PostgresMain", "main"))
+    return running(BACKEND, BACKEND, *frames, seconds=seconds, comm="postgres")
+
+
+def failing(*errors: Activity, lines: int = 3000) -> Facts:
+    """A backend that fails in some of its time, with a client in Python that waits for it."""
+    stays = (
+        *errors,
+        at_work("heap_update", "ExecModifyTable", seconds=1.0),
+        waiting(CLIENT, CLIENT, "recvfrom", own("add_to_balance", 17), seconds=6.0),
+    )
+    return facts(*stays)._replace(
+        processes=(Process(BACKEND, 1, "postgres", POSTGRES), Process(CLIENT, 1, "app", PYTHON)),
+        calls=(CallCount(BACKEND, "write", 0, lines, fd=STDERR),),
+        sockets=(
+            Socket(60, "tcp", "127.0.0.1", 5432, "127.0.0.1", 40000, 1),
+            Socket(61, "tcp", "127.0.0.1", 40000, "127.0.0.1", 5432, 1),
+        ),
+        descriptors={BACKEND: {8: "socket:[60]"}, CLIENT: {5: "socket:[61]"}},
+    )
+
+
+def said(found: list[Finding]) -> str:
+    return "; ".join(
+        "; ".join((finding.text, *finding.evidence))
+        for finding in found
+        if finding.kind == "retries"
+    )
+
+
+ERRORS = (
+    at_work("errfinish", "ExecUpdate", seconds=0.2),
+    at_work("AbortCurrentTransaction", seconds=0.1),
+)
+
+
+def test_transactions_that_fail_are_told_with_their_client() -> None:
+    text = said(find(failing(*ERRORS)))
+    assert "their transactions are rolled back: errors take 23 % of its CPU time" in text
+    assert "they work for app (7), which waits" in text
+    assert "add_to_balance (app.py:17)" in text
+    assert "300 writes a second to its log" in text
+
+
+def test_notices_in_the_log_are_no_errors() -> None:
+    notices = at_work("EmitErrorReport", "errfinish", "exec_simple_query", seconds=0.3)
+    assert said(find(failing(notices))) == ""
+
+
+def test_a_rollback_of_the_client_is_no_error() -> None:
+    rollback = at_work("ResourceOwnerRelease", "UserAbortTransactionBlock", seconds=0.3)
+    assert said(find(failing(rollback))) == ""
+
+
+def test_few_errors_are_usual() -> None:
+    rare = (at_work("errfinish", seconds=0.02), at_work("AbortCurrentTransaction", seconds=0.01))
+    assert said(find(failing(*rare))) == ""
+    assert said(find(failing(*ERRORS, lines=9))) == ""
