@@ -5,6 +5,7 @@
 #define PLACES 4 // programs that are preempted at the same time: see take_place()
 #define STACK_OWNERS
 #define INLINE_WALK_OF_PYTHON
+#define LIVE_MAPPINGS
 #include "pid_namespace.h"
 #include "places.h"
 #include "user_stacks.h"

@@ -159,7 +159,11 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 		walk->list = known->list;
 		walk->count = known->count;
 		walk->version = known->version;
+#ifdef LIVE_MAPPINGS
+	} else if (java || finds_vma) {
+#else
 	} else if (java) { // its JVM may be known: user space goes on behind the Java frames
+#endif
 		walk->list = walk->count = walk->version = 0;
 	} else {
 		walk->depth = 1;
@@ -179,6 +183,10 @@ static __always_inline void walk_stack(struct walk *walk, u32 place, struct regi
 		reason = WALK_FP_GUESS;
 	else if (reason == WALK_UNKNOWN_MAPPING && !walk->version)
 		reason = WALK_PROCESS_UNKNOWN;
+#ifdef LIVE_MAPPINGS
+	else if ((reason == WALK_NO_UNWIND_INFO || reason == WALK_NO_CALLER) && !walk->version)
+		reason = WALK_PROCESS_UNKNOWN; // guesses need its mappings
+#endif
 	walk->reason = reason;
 	from->ip = walk->frames[0]; // not that of a uprobe's copy
 	if (walk->is_32_bits && reason == WALK_NO_UNWIND_INFO)

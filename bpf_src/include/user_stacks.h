@@ -293,18 +293,11 @@ __noinline int more_python(u32 place)
 	return count;
 }
 
-// True: user space has it. False: why not is the walk's reason.
-static __always_inline bool send_missed(void *ctx, u32 place, struct missed_stack *record,
-					struct walk *walk, struct unwind_stats *st)
+// The bytes of a record that are to be sent.
+static __always_inline u64 fill_missed(u32 place, struct missed_stack *record, struct walk *walk)
 {
 	u32 depth = walk->depth;
-	u64 size;
 
-	if (!may_copy(record->time_ns)) {
-		walk->reason = WALK_COPY_REFUSED;
-		st->refused++;
-		return false;
-	}
 	record->cpu = bpf_get_smp_processor_id();
 	record->reason = walk->reason;
 	record->guessed = walk->guessed;
@@ -318,13 +311,46 @@ static __always_inline bool send_missed(void *ctx, u32 place, struct missed_stac
 	OPAQUE(depth);
 	if (depth > WALK_FRAMES + (python_deep ? DEEP_PYTHON_FRAMES : 0))
 		depth = WALK_FRAMES;
-	size = __builtin_offsetof(struct missed_stack, frames) + depth * sizeof(u64);
+	return __builtin_offsetof(struct missed_stack, frames) + depth * sizeof(u64);
+}
+
+// True: user space has it. False: why not is the walk's reason.
+static __always_inline bool send_missed(void *ctx, u32 place, struct missed_stack *record,
+					struct walk *walk, struct unwind_stats *st)
+{
+	u64 size;
+
+	if (!may_copy(record->time_ns)) {
+		walk->reason = WALK_COPY_REFUSED;
+		st->refused++;
+		return false;
+	}
+	size = fill_missed(place, record, walk);
 	if (output_copy(ctx, record, size, &st->copied, &st->output_full, &st->output_none,
 			&st->output_failed))
 		return true;
 	walk->reason = WALK_COPY_LOST;
 	return false;
 }
+
+#ifdef LIVE_MAPPINGS
+// Tells user space of a process whose mappings are not published, by a stack that needs no copy;
+// once of each process.
+// False: it knows, or there is no room, and the stack is kept as it is.
+static __always_inline bool tell_process(void *ctx, u32 place, struct missed_stack *record,
+					 struct walk *walk, struct unwind_stats *st)
+{
+	u64 *told = told_process(walk, record->identity), ignored = 0, size;
+
+	if (!told || *told == record->identity || !may_copy(record->time_ns))
+		return false;
+	size = fill_missed(place, record, walk);
+	if (!output_copy(ctx, record, size, &st->copied, &ignored, &ignored, &ignored))
+		return false;
+	*told = record->identity;
+	return true;
+}
+#endif
 
 static __always_inline void start_walk(struct walk *walk, u32 place, struct missed_stack *record)
 {
@@ -400,6 +426,11 @@ static __always_inline u64 walk_record(void *ctx, u32 place, struct missed_stack
 	helps = copy_helps(found->reason) || (copies_deep && found->reason == WALK_TOO_DEEP);
 	if (may_send && helps && send_missed(ctx, place, record, found, st))
 		return STACK_SENT;
+#ifdef LIVE_MAPPINGS
+	if (call_graph == BY_TABLES && may_send && !helps &&
+	    tell_process(ctx, place, record, found, st))
+		return STACK_SENT;
+#endif
 	if (found->reason == WALK_TOO_DEEP)
 		stack_st->user_truncated++;
 	put_walk(stack, found);

@@ -4,6 +4,9 @@
 #define WALK_LOOKUP_H
 
 #include "walk.h"
+#ifdef LIVE_MAPPINGS
+#include "live_mappings.h"
+#endif
 
 #define NO_RULE 0	 // number of a rule, of each file
 #define MAPPING_STEPS 16 // for 32,768 mappings, and one to see that it is found
@@ -149,6 +152,10 @@ static __always_inline int rule_of_frame(struct walk *walk, u32 place)
 	if (address < walk->mapping.start || address >= walk->mapping.end) {
 		int err = find_mapping(place, address);
 
+#ifdef LIVE_MAPPINGS
+		if (err != GO_ON && !walk->version)
+			err = find_live_mapping(place, address);
+#endif
 		if (err != GO_ON)
 			return -WALK_UNKNOWN_MAPPING;
 	}
@@ -173,6 +180,10 @@ static __always_inline void remember_rule(struct walk *walk, u32 place)
 
 	if (!known)
 		return;
+#ifdef LIVE_MAPPINGS
+	if (!walk->version)
+		return;
+#endif
 	known->pc = walk->pc;
 	known->version = walk->version;
 	known->rule = walk->rule;

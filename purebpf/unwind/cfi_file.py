@@ -16,7 +16,16 @@ from collections.abc import Callable, Generator, Iterator
 from purebpf.errors import FormatError
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.budget import Budget, OverBudgetError
-from purebpf.unwind.elf_frames import ElfFile, Frames, debug_frame, eh_frame, read_address, text_of
+from purebpf.unwind.elf_frames import (
+    ElfFile,
+    Frames,
+    Segment,
+    debug_frame,
+    eh_frame,
+    only_code,
+    read_address,
+    text_of,
+)
 from purebpf.unwind.entries import Cie, EntryError, Fde
 from purebpf.unwind.fde_index import FdeIndex, scan_index
 from purebpf.unwind.gaps import FrameReader, Gap, Gaps
@@ -126,6 +135,11 @@ class CfiFile:
         self._frames = self._index = self._rows = None
         self._prepared = False
         self.table.forget()
+
+    @property
+    def only_code(self) -> Segment | None:
+        """The only executable segment; None if there are several."""
+        return only_code(self._image.segments)
 
     @property
     def broken(self) -> int:

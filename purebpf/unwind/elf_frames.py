@@ -56,7 +56,7 @@ class _Section(Protocol):
     def size(self) -> int: ...
 
 
-class _Segment(Protocol):
+class Segment(Protocol):
     @property
     def type(self) -> int: ...
     @property
@@ -78,7 +78,7 @@ class ElfFile(Protocol):
     entry: int
 
     @property
-    def segments(self) -> Sequence[_Segment]:
+    def segments(self) -> Sequence[Segment]:
         """All program headers."""
 
     def section(self, name: str, /) -> _Section | None:
@@ -110,7 +110,13 @@ def text_of(image: ElfFile) -> Text:
     return Text(min(s.address for s in code), max(s.address + s.file_size for s in code))
 
 
-def load_bias(segments: Sequence[_Segment], start: int, offset: int) -> int | None:
+def only_code(segments: Sequence[Segment]) -> Segment | None:
+    """Return the only executable segment among program headers; None if there are several."""
+    code = [each for each in segments if each.type == _PT_LOAD and each.flags & _PF_X]
+    return code[0] if len(code) == 1 else None
+
+
+def load_bias(segments: Sequence[Segment], start: int, offset: int) -> int | None:
     """Return the bias: subtract it from an address in an executable mapping to get the file's own
     address.
 
@@ -228,5 +234,5 @@ def _peek(image: ElfFile) -> Callable[[int], int | None]:
     return peek
 
 
-def _holds(segment: _Segment, address: int | None) -> bool:
+def _holds(segment: Segment, address: int | None) -> bool:
     return address is not None and 0 <= address - segment.address < segment.file_size

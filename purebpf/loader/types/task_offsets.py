@@ -12,13 +12,23 @@ from purebpf.btf.types.parse import Btf
 from purebpf.loader.types.kept_offsets import keep_offsets, kept_offsets
 from purebpf.loader.types.kernel_btf import kernel_btf, read_kernel_btf
 
-__all__ = ["stack_offsets", "task_offsets", "thread_pointer_offset", "uprobe_offsets"]
+__all__ = [
+    "mapping_offsets",
+    "stack_offsets",
+    "task_offsets",
+    "thread_pointer_offset",
+    "uprobe_offsets",
+]
 
 _FIELDS = ("start_time", "self_exec_id", "group_leader")
 _OF_PROBED = ("return_instances", "active_uprobe", "vaddr", "xol_vaddr")
 _OF_RETURN = ("stack", "orig_ret_vaddr", "next")
 _POINTERS = {"x86_64": "fsbase", "aarch64": "uw"}
 """Of struct thread_struct, by machine."""
+_OF_AREA = ("vm_start", "vm_end", "vm_pgoff", "vm_flags", "vm_file")
+_OF_INODE = ("i_ino", "i_sb", "i_size")
+_TIMES = (("i_mtime_sec", "i_mtime_nsec"), ("__i_mtime",), ("i_mtime",))
+"""Since Linux 6.11, 6.6, and before: commits 3aa63a569c64 and 12cd44023651."""
 _BYTE = 8
 
 
@@ -57,6 +67,34 @@ def uprobe_offsets() -> dict[str, int]:
     probed = _offsets("uprobe_task", _OF_PROBED) if task else {}
     returns = _offsets("return_instance", _OF_RETURN) if probed else {}
     return returns and returns | probed | task
+
+
+def mapping_offsets() -> dict[str, int]:
+    """The bytes before each field of bpf_src/include/live_mappings.h, or none if one is not there.
+
+    Raises:
+        NotSupportedError: a kernel without BTF.
+        FormatError: it is malformed.
+    """
+    parts = [
+        _offsets("vm_area_struct", _OF_AREA),
+        _offsets("file", ("f_inode",)),
+        _offsets("inode", _OF_INODE),
+        _offsets("super_block", ("s_dev",)),
+        _mtime_offsets(),
+    ]
+    return {name: at for part in parts for name, at in part.items()} if all(parts) else {}
+
+
+def _mtime_offsets() -> dict[str, int]:
+    """The bytes before the seconds and the nanoseconds of a file's modification time."""
+    for names in _TIMES:
+        times = _offsets("inode", names)
+        if times:
+            seconds = times[names[0]]
+            rest = times[names[1]] if len(names) > 1 else seconds + _BYTE  # struct timespec64
+            return {"mtime_s": seconds, "mtime_ns": rest}
+    return {}
 
 
 def thread_pointer_offset() -> int:

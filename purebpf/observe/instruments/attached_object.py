@@ -194,7 +194,7 @@ def _name_maps(opened: Iterable[Map], library: ObjectSpec, btf: Btf | None) -> d
     return named
 
 
-_UNUSED = frozenset({LINKED_PREFIX + "missed"})
+_UNUSED = frozenset({LINKED_PREFIX + "missed", LINKED_PREFIX + "live_files"})
 """Maps that the code of some modes does not mention."""
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "link_library",
     "linked_library",
     "linked_section",
+    "without_lookups",
 ]
 
 PREFIX = "stacks."
@@ -35,6 +36,9 @@ characters, by which `attach_to` tells the maps apart.
 DIGEST = "library_digest"
 _COPIES = 1000
 """A second and CPU: events come in bursts, before a walk has its tables."""
+_LOOKUP = "find_live_mapping"
+_FINDS_NOTHING = bytes.fromhex("b700000004000000 9500000000000000")
+"""r0 = WALK_UNKNOWN_MAPPING; exit"""
 _USER, _KERNEL = "user_stack", "kernel_stack"
 _BY_REGISTERS, _BY_TASK, _OF_KERNEL = (
     "user_stack_by_registers",
@@ -49,15 +53,19 @@ _OF_TASKS = (
 )
 
 
-def library_spec(capacity: int, namespace: tuple[int, int]) -> ObjectSpec:
+def library_spec(
+    capacity: int, namespace: tuple[int, int], *, finds_vma: bool = False
+) -> ObjectSpec:
     """Return the library, configured but for the way to walk.
 
     Args:
         capacity: different stacks that there is room for.
         namespace: the pid namespace to number tasks in; (0, 0): the first one.
+        finds_vma: whether the kernel has bpf_find_vma().
     """
     library = objects.spec("stack_library").only()
     library = library.set(
+        finds_vma=finds_vma,
         copies_per_second=_COPIES,
         python=True,
         python_lines=True,
@@ -65,6 +73,16 @@ def library_spec(capacity: int, namespace: tuple[int, int]) -> ObjectSpec:
         pid_namespace_ino=namespace[1],
     )
     return library.resize(stacks=capacity)
+
+
+def without_lookups(spec: ObjectSpec) -> ObjectSpec:
+    """Return a spec that kernels without callbacks take (Linux 5.13, commit 69c087ba6225).
+
+    They refuse the reference to the callback also where it is dead code.
+    """
+    lookup = spec.functions[_LOOKUP]
+    lookup = lookup._replace(code=_FINDS_NOTHING, relocations=(), line_info=lookup.line_info[:1])
+    return spec._replace(functions={**spec.functions, _LOOKUP: lookup})
 
 
 def library_digest() -> int:
@@ -82,6 +100,8 @@ def link_for_loaders(spec: ObjectSpec, call_graph: str, capacity: int) -> bytes:
     """
     library = set_walking(library_spec(capacity, (0, 0)), call_graph)
     library = library.set(library_digest=library_digest())
+    if call_graph == "fp":  # for kernels before 5.15
+        library = without_lookups(library)
     return write_object(_in_c(link_library(spec, library, LINKED_PREFIX)))
 
 

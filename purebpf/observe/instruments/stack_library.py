@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from purebpf.abi.bpf import bpf_map_type
+from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
+from purebpf.abi.helpers import bpf_func_id
 from purebpf.closable import Closing
 from purebpf.errors import NotSupportedError
+from purebpf.loader.features import features
 from purebpf.observe.instruments import stack_maps
 from purebpf.observe.instruments.call_graph import (
     CallGraph,
@@ -24,6 +26,7 @@ from purebpf.observe.instruments.library_link import (
     PREFIX,
     library_spec,
     link_library,
+    without_lookups,
 )
 from purebpf.observe.instruments.quiesce import settle
 from purebpf.observe.unwind.stack_numbers import as_completed
@@ -43,6 +46,8 @@ __all__ = ["FIRST_STACK", "LibraryPart", "OwnedTrace", "StackLibrary"]
 
 FIRST_STACK = 16
 """PUREBPF_FIRST_STACK of <purebpf/stacks.h>."""
+_ANY_TRACER = bpf_prog_type.BPF_PROG_TYPE_PERF_EVENT
+"""All types of programs that walk stacks have the same helpers for it."""
 _KERNEL_BIT = 1 << 63
 _OWNER_TAG = 0xFFF << 48
 """OWNER_TAG of bpf_src/include/stacks.h, in the word behind the addresses of a user stack."""
@@ -223,7 +228,11 @@ class StackLibrary(Closing):
             LinkError: as `link_library`.
             KernelError, NotSupportedError: the kernel refused; nothing stays open.
         """
-        library = library_spec(capacity, namespace).set(max_depth=stack_maps.max_depth())
+        has_vma = features.have_helper(_ANY_TRACER, bpf_func_id.BPF_FUNC_find_vma)
+        library = library_spec(capacity, namespace, finds_vma=bool(has_vma))
+        library = library.set(max_depth=stack_maps.max_depth())
+        if not has_vma:
+            library = without_lookups(library)
         with ExitStack() as owned:
             part, walking, chosen = load_walking(
                 library,

@@ -18,6 +18,7 @@ from collections.abc import Generator, Hashable, Iterator, Mapping
 
 from purebpf.closable import Closing
 from purebpf.loader.rings.record_types import RecordMap
+from purebpf.observe.unwind.live_files import LiveFiles
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.observe.unwind.pieces import Pieces
 from purebpf.observe.unwind.window_cache import WindowCache
@@ -128,6 +129,7 @@ class FileTables(Closing):
         self, maps: Mapping[str, RecordMap], shards: WordShards, cache: WindowCache
     ) -> None:
         self._exes, self._calls, rules = maps["exes"], maps["call_sites"], maps["rules"]
+        self._live = LiveFiles(maps)
         machine = native_machine()
         self._machines = (machine, I386) if machine is X86_64 else (machine,)
         self._shards = shards
@@ -145,6 +147,11 @@ class FileTables(Closing):
         self.rows = 0
         self.evicted = 0
         self.unread: dict[Missing, CfiFile] = {}
+
+    @property
+    def serves_new_processes(self) -> bool:
+        """True if the walk finds files in processes whose mappings are not published."""
+        return self._live.is_used
 
     def __len__(self) -> int:
         return len(self._files)
@@ -184,6 +191,7 @@ class FileTables(Closing):
             return None
         file = self._files[key] = TableFile(number, cfi)
         self._put(file)
+        self._live.add(key, cfi, number)
         return file
 
     def _put(self, file: TableFile, index: int = 0) -> None:
@@ -211,6 +219,7 @@ class FileTables(Closing):
         file = self._unused.pop(key)
         self._unused_words -= file.words
         del self._files[key]
+        self._live.remove(key, file.number)
         self._evict(file)
 
     def _is_crowded(self) -> bool:
@@ -264,7 +273,7 @@ class FileTables(Closing):
         """
         file = self._files.get(key)
         window = (address >> WINDOW_BITS) - (file.first if file else 0)
-        if file is None or not file.users or not 0 <= window < file.windows:
+        if file is None or not 0 <= window < file.windows:
             return None
         if not file.index:
             is_whole = cfi.is_small or self._cache.has(cfi.cache_key)
@@ -293,8 +302,9 @@ class FileTables(Closing):
         if window == _WHOLE and before is not None:
             whole = yield from self._make_whole(cfi, may_load=not before.rules_room)
         file = self._files.get(key)
-        if file is None or file is not before or not file.users:
+        if file is None or file is not before:
             return  # it went in between
+        self.use(key, cfi)  # or making room could take it out
         try:
             if whole is not None:
                 self._publish_whole(file, whole, _WINDOWED_RULES if cfi.has_unread else 0)
@@ -308,6 +318,8 @@ class FileTables(Closing):
                 self._build_window(file, cfi, window)
         except NoRoomError:
             self.full += 1
+        finally:
+            self.leave({key: file})
 
     def _make_whole(
         self, cfi: CfiFile, *, may_load: bool

@@ -151,6 +151,16 @@ class ProcessStacks(Closing):
         program = self._programs.running(tgid)
         return program.space if program else None
 
+    def space_at(self, tgid: int, time_ns: int) -> AddressSpace | None:
+        """Return the mappings that a process had at a time, also if it is over. Raises as `space`.
+
+        Args:
+            tgid: the process.
+            time_ns: CLOCK_MONOTONIC.
+        """
+        program = self._programs.at(tgid, time_ns)
+        return program.space if program else None
+
     def file(self, key: Hashable) -> CfiFile | None:
         """Return the rules of the file that `CodeMapping.file` names; None if it is not open any
         more.

@@ -13,6 +13,7 @@ from purebpf.loader.rings.record_types import RecordMap
 from purebpf.loader.types.task_offsets import stack_offsets, task_offsets, uprobe_offsets
 from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.copy_rings import SAMPLE_TYPE
+from purebpf.observe.unwind.live_files import tell_mappings
 from purebpf.observe.unwind.live_frames import follow_live_frames
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.observe.unwind.process_records import feed
@@ -108,6 +109,7 @@ class StackFinisher(Closing):
                 self._filler = undo.enter_context(TableFiller(maps, self._stacks))
                 _identify(variables)
                 _tell_uprobes(variables)
+                tell_mappings(variables)
             self._closing = undo.pop_all()
 
     def feed(self, record: object) -> None:
@@ -185,6 +187,8 @@ class StackFinisher(Closing):
             filler.check_identity(copy.tgid, missed.identity)
         if has_java(missed.walked.frames):
             return self._go_on(missed)
+        if missed.walked.reason.is_whole:  # a process that has just begun: see live_mappings.h
+            return self._tell(missed)
         trace = self._unwind(copy)
         if not ((trace.reason.is_whole and trace.frames[1:]) or self._knows_dropped):
             self._knows_dropped = True
@@ -192,7 +196,8 @@ class StackFinisher(Closing):
         if filler is not None and missed.identity:
             why = missed.walked.reason
             where = (copy.tgid, missed.process, missed.identity)
-            filler.publish(*where, trace.frames, confirms=why is Reason.READ_FAULT)
+            if not filler.publish(*where, trace.frames, confirms=why is Reason.READ_FAULT):
+                filler.learn(copy.tgid, copy.time_ns, trace.frames)
             if is_cut_short(trace, missed.walked):
                 filler.publish(*where, missed.walked.frames)
             self._publish_end(missed)
@@ -205,6 +210,13 @@ class StackFinisher(Closing):
         if len(trace.frames) > room or lacks_python:
             return Unwound([*trace.frames[:room], *missed.python], Reason.TOO_DEEP, trace.guessed)
         return trace._replace(frames=[*trace.frames, *missed.python])
+
+    def _tell(self, missed: MissedStack) -> Unwound:
+        """Publish the process of a whole stack, which BPF has walked by files of others."""
+        walked, where = missed.walked, (missed.copy.tgid, missed.process, missed.identity)
+        if self._filler is not None and missed.identity:
+            self._filler.publish(*where, walked.frames)
+        return walked._replace(frames=[*walked.frames, *missed.python])
 
     def _publish_end(self, missed: MissedStack) -> None:
         """Publish the rules at the address where a walk ended for lack of them.

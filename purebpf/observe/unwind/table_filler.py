@@ -7,7 +7,7 @@ from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 
 from purebpf.closable import Closing
 from purebpf.loader.rings.record_types import RecordMap
-from purebpf.observe.unwind.file_tables import Missing
+from purebpf.observe.unwind.file_tables import Missing, TableFile
 from purebpf.observe.unwind.process_records import feed
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.observe.unwind.walk_tables import WalkTables
@@ -176,7 +176,7 @@ class TableFiller(Closing):
         frames: Sequence[int],
         *,
         confirms: bool = False,
-    ) -> None:
+    ) -> bool:
         """Publish the mappings for a walk of these frames; `work` builds the remaining parts.
 
         Args:
@@ -185,18 +185,51 @@ class TableFiller(Closing):
             identity: of the program that it executed.
             frames: of the stack, as `Unwinder.unwind` gives them.
             confirms: that calls have left them, see `WalkTables.confirm_call`.
+
+        Returns:
+            False: the process, or that program, is over.
         """
         published = self._processes.get(tgid)
         if published is None or published.identity != identity:
-            return
+            return False
         try:
             with self._stacks.on_behalf(tgid):
                 space = self._stacks.space(tgid)
                 if space is None:
-                    return
+                    return False
                 if published.space is not space:
                     self._publish_space(tgid, published._replace(number=process), space)
                 self._want(tgid, space, frames, confirms=confirms)
+        except OverBudgetError:
+            pass
+        return True
+
+    def learn(self, tgid: int, time_ns: int, frames: Sequence[int]) -> None:
+        """Build the rules of files that a process had which is over, for others that map them.
+
+        Args:
+            tgid: in our pid namespace.
+            time_ns: when it had the stack.
+            frames: as of `publish`.
+        """
+        files = self.tables.files
+        if not files.serves_new_processes:
+            return
+        try:
+            with self._stacks.on_behalf(tgid):
+                space = self._stacks.space_at(tgid, time_ns)
+                if space is None:
+                    return
+                used: dict[Hashable, TableFile] = {}
+                for frame in frames:
+                    mapping = space.find(frame - 1)
+                    if mapping is not None and mapping.file and mapping.file not in used:
+                        cfi = self._stacks.file(mapping.file)
+                        file = files.use(mapping.file, cfi) if cfi else None
+                        if file is not None:
+                            used[mapping.file] = file
+                self._want(tgid, space, frames, confirms=False)
+                files.leave(used)
         except OverBudgetError:
             return
 
