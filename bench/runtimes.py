@@ -22,199 +22,34 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-C = """
-#define N __attribute__((noinline, noclone))
-volatile unsigned long turns;
-N long leaf(long n) { for (int i = 0; i < 4000; i++) turns += i ^ n; return n + turns; }
-N long level2(long n) { volatile char room[64]; room[n & 63] = 1; return leaf(n) + room[n & 63]; }
-N long level1(long n) { return level2(n + 1) + turns; }
-int main(void) { for (;;) turns += level1(turns & 7); }
-"""
-MEMCPY = """
-#include <string.h>
-#define N __attribute__((noinline, noclone))
-static char from[1 << 16], to[1 << 16];
-volatile unsigned long turns;
-N long leaf(long n) { memcpy(to, from, 4096 + n); return n + to[n]; }
-N long level2(long n) { volatile char room[64]; room[n & 63] = 1; return leaf(n) + room[n & 63]; }
-N long level1(long n) { return level2(n + 1) + turns; }
-int main(void) { for (;;) turns += level1(turns & 7); }
-"""
-FIBER = """
-#include <boost/context/fiber.hpp>
-#define N __attribute__((noinline, noclone))
-using boost::context::fiber;
-volatile unsigned long turns;
-N long leaf(long n) { for (int i = 0; i < 4000; i++) turns = turns + (i ^ n); return n + turns; }
-N long level2(long n) { return leaf(n) + turns; }
-N long level1(long n) { return level2(n + 1) + turns; }
-int main() {
-    fiber work([](fiber &&back) {
-        for (;;) {
-            turns = turns + level1(turns & 7);
-            back = std::move(back).resume();
-        }
-        return std::move(back);
-    });
-    for (;;) work = std::move(work).resume();
-}
-"""
-CXX = """
-#include <functional>
-struct Work { virtual long level2(long n) __attribute__((noinline)); };
-volatile unsigned long turns;
-__attribute__((noinline)) long leaf(long n) {
-    for (int i = 0; i < 4000; i++) turns = turns + (i ^ n);
-    return n + turns;
-}
-long Work::level2(long n) { return leaf(n) + turns; }
-__attribute__((noinline)) long level1(const std::function<long(long)> &f, long n) {
-    try { return f(n) + turns; } catch (...) { return 0; }
-}
-int main() {
-    Work work;
-    for (;;) turns = turns + level1([&](long n) { return work.level2(n) + 1; }, turns & 7);
-}
-"""
-RUST = """
-use std::hint::black_box;
-#[inline(never)] fn leaf(n: u64) -> u64 {
-    let mut sum = n;
-    for i in 0..4000u64 { sum = black_box(sum ^ i); }
-    sum
-}
-#[inline(never)] fn level2(n: u64) -> u64 { black_box(leaf(n)) + 1 }
-#[inline(never)] fn level1(n: u64) -> u64 { black_box(level2(n + 1)) + 1 }
-fn main() { let mut n = 0; loop { n = black_box(level1(n & 7)); } }
-"""
-GO = """
-package main
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-var turns uint64
+from bench.runtime_sources import (
+    ADA,
+    CGO,
+    CXX,
+    FIBER,
+    FORTRAN,
+    GENERATORS,
+    GO,
+    IN_MEMORY,
+    JAVASCRIPT,
+    LISP,
+    MEMCPY,
+    NUMBA,
+    OCAML,
+    PYTHON,
+    RUST,
+    C,
+    D,
+)
 
-//go:noinline
-func leaf(n uint64) uint64 {
-    for i := uint64(0); i < 4000; i++ { turns += i ^ n }
-    return n + turns
-}
-
-//go:noinline
-func level2(n uint64) uint64 { return leaf(n) + turns }
-
-//go:noinline
-func level1(n uint64) uint64 { return level2(n+1) + turns }
-
-func main() { for { turns += level1(turns & 7) } }
-"""
-CGO = """
-package main
-
-/*
-volatile unsigned long turns;
-__attribute__((noinline)) long leaf(long n) {
-    for (int i = 0; i < 400000; i++) turns += i ^ n;
-    return n + turns;
-}
-__attribute__((noinline)) long in_c(long n) { return leaf(n) + turns; }
-*/
-import "C"
-
-//go:noinline
-func level2(n int64) int64 { return int64(C.in_c(C.long(n))) + 1 }
-
-//go:noinline
-func level1(n int64) int64 { return level2(n+1) + 1 }
-
-func main() { n := int64(0); for { n = level1(n & 7) } }
-"""
-OCAML = """
-let turns = ref 0
-let [@inline never] leaf n = for i = 0 to 4000 do turns := !turns lxor (i + n) done; !turns + n
-let [@inline never] level2 n = leaf n + !turns
-let [@inline never] level1 n = 1 + List.fold_left (fun sum k -> sum + level2 k) 0 [n; n + 1]
-let () = while true do turns := level1 (!turns land 7) done
-"""
-FORTRAN = """
-module work
-  integer(8), volatile :: turns = 0
-contains
-  recursive integer(8) function leaf(n) result(r)
-    integer(8), value :: n
-    integer :: i
-    do i = 1, 4000
-      turns = ieor(turns, n + i)
-    end do
-    r = turns + n
-  end function
-  recursive integer(8) function level2(n) result(r)
-    integer(8), value :: n
-    r = leaf(n) + turns
-  end function
-  recursive integer(8) function level1(n) result(r)
-    integer(8), value :: n
-    r = level2(n + 1) + turns
-  end function
-end module
-program main
-  use work
-  do
-    turns = level1(iand(turns, 7_8))
-  end do
-end program
-"""
-ADA = """
-procedure Hot is
-   Turns : Long_Integer := 0;
-   pragma Volatile (Turns);
-   function Leaf (N : Long_Integer) return Long_Integer with No_Inline;
-   function Level2 (N : Long_Integer) return Long_Integer with No_Inline;
-   function Level1 (N : Long_Integer) return Long_Integer with No_Inline;
-   function Leaf (N : Long_Integer) return Long_Integer is
-   begin
-      for I in Long_Integer range 1 .. 4000 loop
-         Turns := (Turns + I * N) mod 1000003;
-      end loop;
-      return Turns + N;
-   end Leaf;
-   function Level2 (N : Long_Integer) return Long_Integer is (Leaf (N) + Turns);
-   function Level1 (N : Long_Integer) return Long_Integer is (Level2 (N + 1) + Turns);
-begin
-   loop
-      Turns := Level1 (Turns mod 8) mod 1000003;
-   end loop;
-end Hot;
-"""
-D = """
-import core.volatile;
-__gshared ulong turns;
-extern (C) pragma(inline, false) ulong leaf(ulong n) {
-    foreach (i; 0 .. 4000) volatileStore(&turns, volatileLoad(&turns) ^ (n + i));
-    return turns + n;
-}
-extern (C) pragma(inline, false) ulong level2(ulong n) { return leaf(n) + turns; }
-extern (C) pragma(inline, false) ulong level1(ulong n) { return level2(n + 1) + turns; }
-void main() { for (;;) turns = level1(turns & 7); }
-"""
-PYTHON = """
-def leaf(n):
-    for i in range(4000):
-        n ^= i
-    return n
-def level2(n):
-    return leaf(n) + 1
-def level1(n):
-    return level2(n) + 1
-def deeper(left):
-    while not left:
-        level1(7)
-    deeper(left - 1)
-def main(depth):
-    deeper(depth)
-import sys
-sys.setrecursionlimit(5000)
-main(int(sys.argv[1]))
-"""
 _CHAIN = ("main", "level1", "level2", "leaf")
+_BETWEEN_CALLS = 30
+_PYTHON_3_13 = next(
+    map(str, Path.home().glob(".pyenv/versions/3.13.*/bin/python3.13")), "python3.13"
+)
+"""The shims of pyenv know the chosen version only."""
 _LEVELS = ("level1", "level2", "leaf")
 """For languages in which several functions have main in their names."""
 
@@ -230,6 +65,8 @@ class Workload(NamedTuple):
         run: the command, with the same.
         chain: patterns of the functions, the outermost first.
         options: for the profiler.
+        least: functions of whole stacks, where nothing names them; all but one in thirty, as the
+            program is now and then between two calls.
     """
 
     name: str
@@ -239,6 +76,7 @@ class Workload(NamedTuple):
     run: str = "{program}"
     chain: tuple[str, ...] = _CHAIN
     options: tuple[str, ...] = ()
+    least: int = 0
 
 
 def _python(version: str, depth: int, *options: str) -> Workload:
@@ -246,6 +84,18 @@ def _python(version: str, depth: int, *options: str) -> Workload:
     chain = ("main", *["deeper"] * (depth + 1), "level1", "level2", "leaf")
     return Workload(name, "py", PYTHON, "", f"python{version} {{source}} {depth}", chain, options)
 
+
+def _generators(version: str, depth: int) -> Workload:
+    name = f"generators of python{version}, depth {depth}"
+    chain = ("main", *["deeper"] * (depth + 1), "level1", "level2", "leaf")
+    program = _PYTHON_3_13 if version == "3.13" else f"python{version}"
+    return Workload(name, "py", GENERATORS, "", f"{program} {{source}} {depth}", chain)
+
+
+TOOLS = Path(__file__).parents[1] / "build/runtimes"
+"""`runtimes_for_tests` of scripts/packages.sh installs there what is in pip and npm."""
+_BUN = "{tools}/node_modules/bun/bin/bun.exe"
+_DENO = "{tools}/node_modules/@deno/linux-x64-glibc/deno"
 
 WORKLOADS = (
     Workload("gcc -O2", "c", C, "gcc -O2 -fomit-frame-pointer -o {program} {source}"),
@@ -329,6 +179,54 @@ WORKLOADS = (
         "gdc -O2 -fno-inline -o {program} {source}",
         chain=("_Dmain", "level1", "level2", "leaf"),
     ),
+    Workload(
+        "zig cc, musl",
+        "c",
+        C,
+        "{tools}/python/ziglang/zig cc -target x86_64-linux-musl -O2 -o {program} {source}",
+    ),
+    Workload(
+        "zig cc, musl, stripped",
+        "c",
+        C,
+        "{tools}/python/ziglang/zig cc -target x86_64-linux-musl -O2 -s -o {program} {source}",
+        least=5,
+    ),
+    Workload("bun", "js", JAVASCRIPT, "", _BUN + " {source}", (), least=10),
+    Workload("deno", "js", JAVASCRIPT, "", _DENO + " run {source}", (), least=10),
+    Workload("SBCL", "lisp", LISP, "", "sbcl --noinform --load {source}", (), least=30),
+    Workload(
+        "memfd",
+        "c",
+        C,
+        "gcc -O2 -fomit-frame-pointer -o {program} {source}",
+        "{python} {memory} {program}",
+    ),
+    Workload(
+        "numba",
+        "py",
+        NUMBA,
+        "",
+        "env PYTHONPATH={tools}/python {python} {source}",
+        ("main", "level1", "level2"),
+    ),
+    Workload(
+        "python -X perf",
+        "py",
+        PYTHON,
+        "",
+        f"{_PYTHON_3_13} -X perf {{source}} 10",
+        ("main", *["deeper"] * 11, "level1", "level2", "leaf"),
+    ),
+    Workload(
+        "python -X perf, deep",
+        "py",
+        PYTHON,
+        "",
+        f"{_PYTHON_3_13} -X perf {{source}} 60",
+        ("main", *["deeper"] * 61, "level1", "level2", "leaf"),
+    ),
+    *(_generators(version, depth) for version in ("3", "3.13") for depth in (10, 80)),
     _python("3", 10),
     _python("3", 90),
     _python("3", 500),
@@ -353,7 +251,15 @@ def build(workload: Workload, folder: Path) -> tuple[str, ...] | str:
     stem = "hot" if workload.suffix == "adb" else f"p{abs(hash(workload.name))}"
     source, program = folder / f"{stem}.{workload.suffix}", folder / f"{stem}.bin"
     source.write_text(workload.source)
-    names = {"source": str(source), "program": str(program)}
+    memory = folder / "in_memory.py"
+    memory.write_text(IN_MEMORY)
+    names = {
+        "source": str(source),
+        "program": str(program),
+        "memory": str(memory),
+        "python": sys.executable,
+        "tools": str(TOOLS),
+    }
     if workload.build:
         command = workload.build.format(**names).split()
         if shutil.which(command[0]) is None:
@@ -373,7 +279,12 @@ def follows(chain: tuple[str, ...], functions: list[str]) -> bool:
 
 
 def is_named(function: str, name: str) -> bool:
-    """Return True if a symbol is that of a function: `work::leaf`, `hot__leaf.0`, `leaf(long)`."""
+    """Return True if a symbol is that of a function: `work::leaf`, `hot__leaf.0`, `leaf(long)`.
+
+    The trampolines of `python -X perf` are called `py::leaf:FILE`, and stand beside the functions.
+    """
+    if function.startswith("py::"):
+        return False
     plain = re.sub(r"<.*>", "", function)  # arguments of templates name other functions
     return bool(re.search(rf"(^|\W|[a-zA-Z0-9]__|_MOD_){name}(_\d+)?(\W|$)", plain))
 
@@ -392,7 +303,7 @@ def profile(pid: int, workload: Workload, seconds: float) -> Row:
         return Row(0, 0, 0, {}, printed.stderr.strip())
     data = json.loads(printed.stdout)
     names, cut = data["frames"], {}
-    samples = whole = wrong = 0
+    samples = whole = wrong = shallow = 0
     example = ""
     for stack in data["stacks"]:
         count = stack["weight"]
@@ -403,9 +314,14 @@ def profile(pid: int, workload: Workload, seconds: float) -> Row:
             example = example or ";".join(functions[:6])
             continue
         whole += count
+        if len(functions) < workload.least:
+            shallow += count
+            example = example or ";".join(functions)
         if not follows(workload.chain, functions):
             wrong += count
             example = ";".join(functions)
+    if shallow * _BETWEEN_CALLS > whole:
+        wrong += shallow
     return Row(samples, whole, wrong, cut, example[-300:])
 
 

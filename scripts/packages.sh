@@ -98,6 +98,20 @@ nodes_for_tests() {
     done
 }
 
+# runtimes whose stacks bench/runtimes.py checks: into build/runtimes
+runtimes_for_tests() {
+    into=build/runtimes
+    [ -e $into/python/ziglang ] && [ -e $into/python/numba ] ||
+        python3 -m pip install --quiet --target $into/python ziglang numba >&2 ||
+        echo "pip could not install ziglang and numba" >&2
+    [ -e $into/node_modules/@oven ] && [ -e $into/node_modules/@deno ] ||
+        npm install --silent --no-audit --no-fund --prefix $into bun@1 deno@2 >&2 ||
+        echo "npm could not install bun and deno" >&2
+    packages <<LIST
+sbcl sbcl
+LIST
+}
+
 # what boots other kernels
 packages_for_guests() {
     packages <<LIST

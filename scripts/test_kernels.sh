@@ -8,7 +8,7 @@ compile_modules || exit 1
 . scripts/packages.sh
 packages_for_tests
 npm_packages_for_tests
-[ -z "$PUREBPF_NIGHTLY" ] || nodes_for_tests
+[ -z "$PUREBPF_NIGHTLY" ] || { nodes_for_tests; runtimes_for_tests; }
 case "$*" in
 host | "host --"*) ;; # no guest
 *) packages_for_guests || exit 1 ;;
