@@ -185,6 +185,7 @@ def _shared_file(evidence: Evidence, pids: tuple[int, ...]) -> str:
         for pid in pids
         for fd, link in links.get(pid, {}).items()
         if fd > _STDERR and link.startswith("/") and not link.startswith(_NO_FILES)
+        if not link.endswith(" (deleted)")  # a server's own file of heartbeats, not a database
     }
     for path in sorted(mine):
         others = [pid for pid in links if pid not in pids and path in links[pid].values()]

@@ -510,7 +510,8 @@ def test_sleeps_in_a_library_are_told_with_its_function_and_the_file() -> None:
 
     def sleeping(*inside: StackFrame) -> Facts:
         sleep = waiting(7, 7, "clock_nanosleep", *inside, own("add_visit", 4), flask)
-        links = {7: {5: "/srv/visits.db"}, 9: {4: "/srv/visits.db"}}
+        beat = "/run/beat-1 (deleted)"
+        links = {7: {4: beat, 5: "/srv/visits.db"}, 9: {3: beat, 4: "/srv/visits.db"}}
         measured = facts(sleep)._replace(descriptors=links)
         return measured._replace(processes=(*measured.processes, Process(9, 1, "report")))
 
