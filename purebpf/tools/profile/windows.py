@@ -124,11 +124,13 @@ class WindowProfiler(Profiler):
         python = sampling.python
         is_crowded = python is not None and python.names.is_crowded
         sampling.events.disable()
+        times_s = sampling.times_s()  # finishing takes its time, in which nothing is sampled
         try:
             if sampling.walking is not None and (is_last or is_crowded):
                 sampling.walking.wanted = pids
                 sampling.walking.finish()
             self.take()
+            self._elapsed_s, self._idle_s = times_s
             self._note_counters()
             if python is not None and is_crowded:
                 python.drain()

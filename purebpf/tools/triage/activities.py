@@ -13,19 +13,21 @@ __all__ = ["cpu_times", "memory_use", "waiting_times"]
 _MOST_SITES = 1000
 
 
-def cpu_times(profile: Profile, frequency: float, own: frozenset[int]) -> Iterator[Activity]:
-    """CPU time, from samples; without the processes of `own`."""
+def cpu_times(
+    profile: Profile, frequency: float, elapsed_s: float, own: frozenset[int]
+) -> Iterator[Activity]:
+    """Yield CPU time, from samples, scaled to `elapsed_s`; without the processes of `own`."""
+    scale = _scale(profile, elapsed_s) / frequency
     for row in profile.rows():
         if row.labels.pid not in own:
-            yield activity_of(row, "cpu", row.weight / frequency)
+            yield activity_of(row, "cpu", scale * row.weight)
 
 
 def waiting_times(
     profile: Profile, elapsed_s: float, call_name: Callable[[int], str], own: frozenset[int]
 ) -> Iterator[Activity]:
     """Yield time off the CPUs, from looks, scaled to `elapsed_s`."""
-    looked_s = profile.about.get("elapsed_s")
-    scale = elapsed_s / looked_s if isinstance(looked_s, float) and looked_s else 1.0
+    scale = _scale(profile, elapsed_s)
     for row in profile.rows():
         if row.labels.pid in own or not row.weight:
             continue
@@ -45,3 +47,12 @@ def memory_use(faults: Profile, grown: Profile, own: frozenset[int]) -> tuple[Me
     ]
     uses.sort(key=lambda use: -use.amount)
     return tuple(uses[:_MOST_SITES])
+
+
+def _scale(profile: Profile, elapsed_s: float) -> float:
+    """Return the measured time as a multiple of the time that the profile covers.
+
+    On a machine without a free CPU, seconds pass between the starts of two instruments.
+    """
+    covered_s = profile.about.get("elapsed_s")
+    return elapsed_s / covered_s if isinstance(covered_s, float) and covered_s else 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable
 
@@ -77,7 +78,9 @@ class ProcessCounters:
         self._thread_counts: dict[int, list[int]] = {}
         self._titles: dict[int, Counter[str]] = {}
         self._who: dict[int, tuple[str, str, str]] = {}
+        self._before_s = time.monotonic()
         self._before = self._read()
+        self._times_s = time.monotonic()
         self._times = self._thread_times()
         self.tick()
 
@@ -123,23 +126,34 @@ class ProcessCounters:
                     used[pid] = faults + grown / _PAGE
         return tuple(sorted(used, key=lambda pid: -used[pid])[:_MOST_TRACED])
 
-    def finish(self) -> tuple[tuple[Process, ...], tuple[ThreadTime, ...]]:
-        """Return the processes and threads, with the growth of their counters."""
+    def finish(self, elapsed_s: float) -> tuple[tuple[Process, ...], tuple[ThreadTime, ...]]:
+        """Return the processes and threads, with the growth of their counters.
+
+        Args:
+            elapsed_s: the measured time. CPU times are scaled to it: on a machine without a free
+                CPU, more time passes between the two readings.
+        """
+        scale = elapsed_s / (time.monotonic() - self._before_s)
         before, after = self._before, self._read()
         processes = tuple(
-            self._process(pid, before.get(pid), after.get(pid)) for pid in before | after
+            self._process(pid, before.get(pid), after.get(pid), scale) for pid in before | after
         )
+        scale = elapsed_s / (time.monotonic() - self._times_s)
         then, now = self._times, self._thread_times()
         nothing = (0, 0.0, 0.0)
         threads = [
             ThreadTime(
-                pid, tid, cpu - then.get(tid, nothing)[1], queued - then.get(tid, nothing)[2]
+                *(pid, tid),
+                scale * (cpu - then.get(tid, nothing)[1]),
+                scale * (queued - then.get(tid, nothing)[2]),
             )
             for tid, (pid, cpu, queued) in now.items()
         ]
         return processes, tuple(thread for thread in threads if thread.cpu_s or thread.queued_s)
 
-    def _process(self, pid: int, before: _Reading | None, after: _Reading | None) -> Process:
+    def _process(
+        self, pid: int, before: _Reading | None, after: _Reading | None, scale: float
+    ) -> Process:
         last = after or before
         assert last is not None
         first = before or _Reading(last.comm, 0, "", 0, 0.0, 0.0, 0, 0, 0, 0)
@@ -150,8 +164,8 @@ class ProcessCounters:
             unit="" if name.kind in _CONTAINERS_OF_ALL else name.label,
             state=last.state,
             threads=last.threads,
-            cpu_s=last.cpu_s - first.cpu_s,
-            children_cpu_s=last.children_cpu_s - first.children_cpu_s,
+            cpu_s=scale * (last.cpu_s - first.cpu_s),
+            children_cpu_s=scale * (last.children_cpu_s - first.children_cpu_s),
             minor_faults=last.minor_faults - first.minor_faults,
             major_faults=last.major_faults - first.major_faults,
             read_bytes=last.read_bytes - first.read_bytes,

@@ -211,7 +211,7 @@ class Triage(Closing):
                 name: value - self._counters.get(name, 0.0)
                 for name, value in machine_counters().items()
             }
-            processes, threads = self._processes.finish()
+            processes, threads = self._processes.finish(elapsed_s)
             self._sockets.tick()
             self._unix.tick()
             facts = Facts(
@@ -250,7 +250,7 @@ class Triage(Closing):
         busy = {process.pid for process in facts.processes if process.cpu_s >= _LEAST_CPU_S}
         samples = self._profiler.window(is_last=True, least=_LEAST_SAMPLES, pids=busy)
         activities: list[Activity] = [
-            *cpu_times(samples, _FREQUENCY, self._own),
+            *cpu_times(samples, _FREQUENCY, facts.elapsed_s, self._own),
             *waiting_times(waits, facts.elapsed_s, call_name, self._own),
         ]
         growing = {process.pid for process in facts.processes if _uses_new_pages(process)}

@@ -117,6 +117,31 @@ def test_a_pause_is_in_no_window(workloads: Workloads) -> None:
     assert (paused.total, paused.loss.seen, paused.loss.expected) == (0, 0, 0)
 
 
+def test_the_end_of_a_window_is_not_sampled_and_not_expected(
+    workloads: Workloads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stacks are finished after the last sample, which may take seconds."""
+    finish = UserStacks.finish
+
+    def slowly(stacks: UserStacks) -> None:
+        time.sleep(1.0)
+        finish(stacks)
+
+    monkeypatch.setattr(UserStacks, "finish", slowly)
+    with (
+        workloads.running("split") as pid,
+        WindowProfiler(ProfileOptions(frequency=199, pids=(pid,))) as profiler,
+    ):
+        begun_s = time.monotonic()
+        profiler.wait(at_most_s=0.3)
+        asked_s = time.monotonic() - begun_s
+        last = profiler.window(is_last=True)
+        whole_s = time.monotonic() - begun_s
+    elapsed_s = last.about["elapsed_s"]
+    assert isinstance(elapsed_s, float)
+    assert asked_s - 0.1 < elapsed_s <= whole_s - 1.0 + 0.1
+
+
 def test_processes_that_are_gone_are_forgotten(workloads: Workloads) -> None:
     """What is kept is what runs, and what was asked about and ended in the last two windows."""
     rounds: list[list[int]] = []
