@@ -13,10 +13,13 @@ __all__ = ["resolve_names"]
 _SHOWN = 5
 
 
-def resolve_names(parsed: argparse.Namespace) -> None:
-    """Turn a container's name into the path of its cgroup; say which processes are gone."""
+def resolve_names(parsed: argparse.Namespace, *, awaits_name: bool = True) -> None:
+    """Turn a container's name into the path of its cgroup; say which processes are gone.
+
+    `awaits_name`: say that no process has the name of --comm yet; the run fails otherwise.
+    """
     container = vars(parsed).pop("container", None)
-    if getattr(parsed, "comm", None) is not None:
+    if awaits_name and getattr(parsed, "comm", None) is not None:
         for note in named_targets.explain_absence(parsed.comm):
             command.note(note)
     if container is not None:

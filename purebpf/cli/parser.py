@@ -164,11 +164,13 @@ def parse(
     targets: Mapping[str, str],
     *,
     intermixed: bool = False,
+    awaits_name: bool = True,
 ) -> argparse.Namespace:
     """The options found, and as `command` the words behind `--`; exits with 2 if they are wrong.
 
     `targets` are the options that do not go with a command, with the attribute of each.
     `intermixed`: a list of words may have options between them.
+    `awaits_name`: --comm may name processes that start later; a note says that there are none yet.
     """
     arguments, command = _split(argv)
     parsed = (parser.parse_intermixed_args if intermixed else parser.parse_args)(arguments)
@@ -194,7 +196,7 @@ def parse(
     if texts != (None, None) or len(named.get("pids") or ()) > 1:
         from purebpf.cli.named_tasks import resolve_names
 
-        resolve_names(parsed)
+        resolve_names(parsed, awaits_name=awaits_name)
     named.pop("container", None)
     return parsed
 

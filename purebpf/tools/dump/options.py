@@ -64,7 +64,7 @@ class DumpOptions(NamedTuple):
 def parse(argv: Sequence[str]) -> DumpOptions:
     """The options, or the end of the process with a usage message (status 2)."""
     command_parser = build_parser()
-    parsed = parser.parse(command_parser, argv, {})
+    parsed = parser.parse(command_parser, argv, {}, awaits_name=False)
     if parsed.command:
         command_parser.error("a command has no stacks before it runs: purebpf dump PID")
     given = parsed.process or ()

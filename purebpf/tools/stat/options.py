@@ -55,7 +55,7 @@ class Repeats(NamedTuple):
 def parse(argv: Sequence[str]) -> tuple[StatOptions, EventView, Repeats]:
     """Return the events to count and the output options; exit with status 2 on a usage error."""
     command_parser = build_parser()
-    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"})
+    parsed = parser.parse(command_parser, argv, {"-p": "pids", "-t": "tids"}, awaits_name=False)
     if parsed.comm is not None:
         from purebpf.measure.named_targets import processes_named
 

@@ -83,7 +83,7 @@ class TriageOptions(NamedTuple):
 def parse(argv: Sequence[str]) -> TriageOptions:
     """Options from the command line; exits with status 2 and a usage line when they are wrong."""
     command_parser = build_parser()
-    options = parser.pick(TriageOptions, parser.parse(command_parser, argv, {}))
+    options = parser.pick(TriageOptions, parser.parse(command_parser, argv, {}, awaits_name=False))
     if (options.load or options.is_stored) and options._replace(container_name=None).has_target:
         command_parser.error(
             "--load, --since and --from know processes of the past, by --container NAME only"

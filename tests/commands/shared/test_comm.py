@@ -26,6 +26,7 @@ from purebpf.tools.trace import TraceOptions, Traces
 from purebpf.tools.wall import Wall, WallOptions
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
+from tests.support.environment import run, said
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 
@@ -225,3 +226,13 @@ def test_the_kernel_keeps_fifteen_bytes_of_a_name(tmp_path: Path) -> None:
         subprocess.run([tmp_path / name], check=True)
         events = [*session.drain(), *session.stop().events]
     assert [type(event).__name__ for event in events].count("Executed") == 1
+
+
+@pytest.mark.parametrize("line", [("triage", "1"), ("stat", "1"), ("dump",)])
+def test_a_command_that_waits_for_no_process_says_once_that_there_is_none(
+    line: tuple[str, ...],
+) -> None:
+    name, *rest = line
+    done = run(name, "--comm", "nothing-like-it", *rest)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said(done) == f"purebpf {name}: no process is called 'nothing-like-it'"

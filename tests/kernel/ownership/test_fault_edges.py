@@ -60,9 +60,8 @@ class Edge:
         self.refusal: Refusal | None = None
         counted = SimpleNamespace(ioctl=self._counting("ioctl", fcntl.ioctl))
         monkeypatch.setattr(perf_event, "fcntl", counted)
-        rights = {name: getattr(mmap, name) for name in ("MAP_SHARED", "PROT_READ", "PROT_WRITE")}
-        mapping = SimpleNamespace(mmap=self._counting("mmap", mmap.mmap), **rights)
-        monkeypatch.setattr(memory, "mmap", mapping)
+        mapping = vars(mmap) | {"mmap": self._counting("mmap", mmap.mmap)}
+        monkeypatch.setattr(memory, "mmap", SimpleNamespace(**mapping))
 
     def begin(self, refusal: Refusal | None = None) -> None:
         self.calls.clear()
@@ -149,8 +148,19 @@ def _ask_anew() -> Iterator[None]:
     features.forget()
 
 
-@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize(
+    ("scene", "links"),
+    [
+        pytest.param(
+            scene,
+            links,
+            id=f"{scene}-{'links' if links else 'no links'}",
+            marks=() if links or scene != "profiler" else pytest.mark.nightly,
+        )
+        for scene in SCENES
+        for links in (True, False)
+    ],
+)
 def test_every_error_of_every_call(
     scene: str, links: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
