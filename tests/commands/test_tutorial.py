@@ -50,6 +50,7 @@ def test_every_block_is_a_file_or_a_command() -> None:
     assert len(list(BLOCK.finditer(PAGE))) == PAGE.count("```") // 2
 
 
+@pytest.mark.nightly  # half a minute
 def test_a_reader_gets_what_the_page_says(tmp_path: Path) -> None:
     output = dict.fromkeys("1234567", "")
     folder = tmp_path

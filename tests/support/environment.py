@@ -105,16 +105,21 @@ def installed() -> set[str]:
 
 
 def commands_with(variants: Iterable[_T]) -> list[Any]:
-    """Return each command with each variant; on a slow host each with one variant, in turn."""
+    """Return each command with each variant; on a slow host each with one variant, in turn.
+
+    By day the first of SHAPES has each variant, and each of the others one, in turn.
+    """
     several = list(variants)
-    if not slow_host():
-        night = pytest.mark.nightly
-        return [
-            pytest.param(name, each, marks=() if name in SHAPES else night)
-            for name in COMMANDS
-            for each in several
-        ]
     names = list(COMMANDS)
+    if not slow_host():
+        first, *others = SHAPES
+        by_day = {(first, number) for number in range(len(several))}
+        by_day |= {(name, turn % len(several)) for turn, name in enumerate(others)}
+        return [
+            pytest.param(name, each, marks=() if (name, number) in by_day else pytest.mark.nightly)
+            for name in names
+            for number, each in enumerate(several)
+        ]
     return [
         (names[turn % len(names)], several[turn % len(several)])
         for turn in range(max(len(names), len(several)))

@@ -20,6 +20,7 @@ from purebpf.observe.filters.sample_filter import SampleFilter
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
 from tests.commands.conftest import ROOT, SOURCES, Workloads
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "vmlinux_btf", "gcc", "nm")
 
@@ -76,8 +77,8 @@ def record(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("target", ["-p", "-t"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", by_day(["-p", "-t"], ["-p"]))
+@pytest.mark.parametrize("kind", by_day(KINDS, ["at a fixed address", "a shared library"]))
 def test_only_the_samples_of_a_function_are_in_the_file(
     kind: str, target: str, tmp_path: Path
 ) -> None:

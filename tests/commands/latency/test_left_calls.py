@@ -203,7 +203,7 @@ def traced(program: Path, *names: str, **fields: object) -> tuple[Ran, str]:
 
 
 @pytest.mark.needs("g++")
-@pytest.mark.parametrize("optimised", ["-O0", "-O1", "-O2", "-Os"])
+@pytest.mark.parametrize("optimised", by_day(["-O0", "-O1", "-O2", "-Os"], ["-O0", "-O2"]))
 @pytest.mark.parametrize("linked", [(), ("-static",)])
 def test_exceptions_pass_through_timed_functions(tmp_path, optimised, linked):
     program = build(tmp_path, THROWS, "g++", optimised, *linked)

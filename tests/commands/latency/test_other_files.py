@@ -13,6 +13,7 @@ import pytest
 
 from purebpf.tools.latency import CallLatency, LatencyOptions
 from tests.commands.conftest import ROOT
+from tests.support.nightly import by_day
 from tests.support.programs.own_files import (
     LIBRARY,
     WAYS,
@@ -29,7 +30,7 @@ OVERLAY = (
 )
 
 
-@pytest.fixture(params=list(WAYS))
+@pytest.fixture(params=by_day(WAYS, ["mount namespace", "update"]))
 def process(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[int, Path]]:

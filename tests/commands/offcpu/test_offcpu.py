@@ -18,6 +18,7 @@ from purebpf.results import Profile, Row
 from purebpf.results.formats.json import document
 from purebpf.tools.offcpu import OffCpu, OffCpuOptions
 from tests.commands.conftest import ROOT, Workloads, thread_ids
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "gcc")
 
@@ -349,7 +350,7 @@ count their memory, which it has until its execve(2).
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["offcpu", "wall"])
+@pytest.mark.parametrize("command", by_day(["offcpu", "wall"], ["wall"]))
 def test_thousands_of_threads_take_little_memory(command: str, tmp_path: Path) -> None:
     """A copied stack takes up to 64 KiB: 4,001 of them at once were 260 MB."""
     threads = 4001

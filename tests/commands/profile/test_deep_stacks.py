@@ -13,6 +13,7 @@ import pytest
 
 from purebpf.results import Cause, Profile
 from purebpf.tools.profile import ProfileOptions, Profiler
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64")
 _PATIENCE_S = 120
@@ -120,7 +121,7 @@ def python_chains(profile: Profile) -> set[tuple[int, bool, str]]:
     return found
 
 
-@pytest.mark.parametrize("depth", [120, 700, 2000])
+@pytest.mark.parametrize("depth", by_day([120, 700, 2000], [700, 2000]))
 def test_python_chains_are_whole_up_to_1000_frames(depth: int, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(_PYTHON)
     command = [sys.executable, tmp_path / "program.py", str(depth)]

@@ -16,6 +16,7 @@ from purebpf.runtimes.memory import Memory
 from purebpf.runtimes.ruby.contexts import read_context
 from purebpf.runtimes.ruby.objects import text_place
 from tests.support.environment import run
+from tests.support.nightly import by_day
 from tests.support.programs import rubies
 
 pytestmark = [
@@ -70,7 +71,12 @@ def word(ruby: RubyProcess, at: int) -> int:
     return Memory(ruby.read).number(at)
 
 
-@pytest.mark.parametrize("spoil", [spoil_text, spoil_name, spoil_label, spoil_lines, spoil_path])
+@pytest.mark.parametrize(
+    "spoil",
+    by_day(
+        [spoil_text, spoil_name, spoil_label, spoil_lines, spoil_path], [spoil_text, spoil_lines]
+    ),
+)
 def test_a_spoiled_interpreter_ends_no_profile(
     spoil: Callable[[RubyProcess, int, Put], None], tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from purebpf.observe.instruments.call_graph import load_walking
 from purebpf.results import Profile
 from purebpf.spec import ObjectSpec
 from purebpf.tools.profile import ProfileOptions, Profiler, sampling
-from tests.commands.profile.test_python_frames import EVERY, started
+from tests.commands.profile.test_python_frames import started
 from tests.support.programs import pythons
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64")
@@ -99,7 +99,7 @@ def few_places(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few_places")
-@pytest.mark.parametrize("python", EVERY)
+@pytest.mark.parametrize("python", pythons.params())
 def test_names_are_right_however_many_code_objects_there_were(
     python: pythons.Python, tmp_path: Path
 ) -> None:
@@ -160,7 +160,7 @@ def _judge(names: list[str]) -> str:
     return "right" if names == [f"made_{last - at}" for at in range(_CALLS)] else "wrong"
 
 
-@pytest.mark.parametrize("python", EVERY)
+@pytest.mark.parametrize("python", pythons.params())
 def test_lines_of_code_that_was_thrown_away_are_its_own(
     python: pythons.Python, tmp_path: Path
 ) -> None:

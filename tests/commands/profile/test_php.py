@@ -91,7 +91,7 @@ def check(stacks: Counter[tuple[str, ...]], *wanted: str) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    by_day(OPTIONS, [OPTIONS[0], OPTIONS[3]]),
+    by_day(OPTIONS, [OPTIONS[3]]),
     ids=["plain", "cached", "function", "tracing"],
 )
 def test_stacks_are_possible(options: tuple[str, ...]) -> None:

@@ -36,6 +36,7 @@ _CHAINS = {
 }
 
 
+@pytest.mark.nightly  # Nuitka takes half a minute
 def test_compiled_functions_have_their_callers(tmp_path: Path) -> None:
     (tmp_path / "spin.py").write_text(_PROGRAM)
     command = [sys.executable, "-m", "nuitka", "--quiet", f"--output-dir={tmp_path}"]

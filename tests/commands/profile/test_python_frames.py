@@ -164,7 +164,7 @@ def chains_of(process: subprocess.Popen[str]) -> set[str]:
     return set(json.loads(process.stdout.readline()))
 
 
-@pytest.mark.parametrize("python", EVERY)
+@pytest.mark.parametrize("python", pythons.params())
 def test_every_sample_has_the_chain_of_its_thread(python: pythons.Python, tmp_path: Path) -> None:
     with started(python.path, CHAINS, tmp_path) as process:
         options = ProfileOptions(

@@ -9,13 +9,16 @@ import pytest
 from purebpf.testing.referee.profilers import PROFILERS, observe
 from purebpf.testing.referee.programs import build, read_truth
 from purebpf.testing.referee.scores import score, share_error
+from tests.support.nightly import by_day
 
 HERTZ = 199
 SIGMAS = 4.0
 """Chance is an average: more than four times as much is no accident."""
 
 
-@pytest.mark.parametrize("name", ["callers", "deep", "objects", "threads"])
+@pytest.mark.parametrize(
+    "name", by_day(["callers", "deep", "objects", "threads"], ["callers", "threads"])
+)
 def test_profile_agrees_with_the_program(name: str, tmp_path: Path) -> None:
     programs = {program.name: program for program in build(tmp_path)}
     if name not in programs:

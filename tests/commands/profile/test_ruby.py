@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.nightly import by_day
 from tests.support.programs import rubies
 
 pytestmark = [
@@ -94,7 +95,7 @@ def check(stacks: Counter[tuple[str, ...]], *wanted: str) -> None:
     assert set(wanted) <= {each for functions in stacks for each in functions}
 
 
-@pytest.mark.parametrize("options", [(), ("--yjit",)], ids=["plain", "yjit"])
+@pytest.mark.parametrize("options", by_day([(), ("--yjit",)], [("--yjit",)]), ids=["plain", "yjit"])
 def test_stacks_are_possible(options: tuple[str, ...]) -> None:
     with running(*options) as pid:
         stacks = measure("profile", pid, "-F", "199", "6")

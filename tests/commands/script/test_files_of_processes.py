@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import ROOT
+from tests.support.nightly import by_day
 from tests.support.programs.own_files import LIBRARY, WAYS, running_with_own_library
 
 pytestmark = [
@@ -41,8 +42,11 @@ def script(pid: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     "point",
-    [f"uprobe:{LIBRARY}:work", f"uretprobe:{LIBRARY}:work", f"usdt:{LIBRARY}:own:begin",
-     f"uprobe:{LIBRARY}:wor*"],
+    by_day(
+        [f"uprobe:{LIBRARY}:work", f"uretprobe:{LIBRARY}:work", f"usdt:{LIBRARY}:own:begin",
+         f"uprobe:{LIBRARY}:wor*"],
+        [f"usdt:{LIBRARY}:own:begin", f"uprobe:{LIBRARY}:wor*"],
+    ),
 )  # fmt: skip
 def test_points_by_name(process: str, point: str) -> None:
     text = f"{point} {{ @++; if (@ == {CALLS}) {{ exit() }} }} interval:s:20 {{ exit() }}"

@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from tests.support.environment import run
+from tests.support.expected import GUESTS, kernel
+from tests.support.nightly import by_day
 
 pytestmark = [pytest.mark.needs("bpf"), pytest.mark.slow]
 
@@ -49,9 +51,11 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
     "top": (("top", "2", *COMMAND), "%"),
     "mem": (("mem", *COMMAND), ""),
 }  # fmt: skip
+DAY = CASES if kernel() in GUESTS else ("trace", "lock of user space", "latency of a pair")
+"""On this kernel, each command has tests of its own."""
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", by_day(CASES, DAY))
 def test_a_command_works_or_says_what_is_missing(case: str) -> None:
     words, shown = CASES[case]
     result = run(*words)

@@ -1,6 +1,6 @@
 """Commands killed with SIGKILL at random moments: what they leave can be read or used again.
 
-Each at 6 of them; `PUREBPF_KILLS=50` takes eight minutes.
+Each at 3 of them by day and at 6 at night; `PUREBPF_KILLS=50` takes eight minutes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from tests.support.host.users import public_bpffs
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 
-POINTS = int(os.environ.get("PUREBPF_KILLS") or (5 if slow_host() else 6))
+NIGHT = bool(os.environ.get("PUREBPF_NIGHTLY"))
+POINTS = int(os.environ.get("PUREBPF_KILLS") or (5 if slow_host() else 6 if NIGHT else 3))
 SEED = 20261122
 LONGEST_S = 3.5
 """From the start of a command until it has recorded for about two seconds, on an idle machine."""

@@ -18,6 +18,7 @@ import pytest
 from purebpf.measure.sched_trace import Request, ThreadTime
 from purebpf.syscall import proc
 from tests.commands.conftest import ROOT
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc", "task_pt_regs")
 
@@ -185,7 +186,7 @@ def test_calls_are_counted_again_after_the_thread_of_their_probes_left(
     assert "without the thread of their probes" in " ".join(said.split())
 
 
-@pytest.mark.parametrize("kind", ["uprobe", "uretprobe"])
+@pytest.mark.parametrize("kind", by_day(["uprobe", "uretprobe"], ["uprobe"]))
 def test_a_script_counts_again_after_the_thread_of_its_probes_left(
     steps: subprocess.Popen[bytes], tmp_path: Path, kind: str
 ) -> None:

@@ -186,7 +186,7 @@ def lost(profile: Profile) -> dict[str, int]:
 UNNAMED, CUT = Reason.PYTHON_UNNAMED.name, Reason.PYTHON_CUT.name
 
 
-@pytest.mark.parametrize("python", EVERY)
+@pytest.mark.parametrize("python", pythons.params(pythons.with_gil()))
 def test_a_function_that_was_met_before_keeps_its_name(
     python: pythons.Python, library: Path
 ) -> None:
@@ -206,7 +206,7 @@ def test_a_function_that_was_met_before_keeps_its_name(
         assert chain[1] in {"met", "hidden", UNNAMED}
 
 
-@pytest.mark.parametrize("python", EVERY)
+@pytest.mark.parametrize("python", pythons.params(pythons.with_gil()))
 def test_memory_of_another_function_gives_no_name(python: pythons.Python, library: Path) -> None:
     """Its code object is gone when it can be read, and in its place is one that came later."""
     profile, (answer,) = traced(python.path, library, "replaced")

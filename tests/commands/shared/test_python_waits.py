@@ -72,7 +72,7 @@ def in_function(profile: Profile, function: str, state: str) -> int:
     )
 
 
-@pytest.mark.parametrize("python", EVERY)
+@pytest.mark.parametrize("python", pythons.params(pythons.with_gil()))
 def test_waits_for_the_gil_name_its_holder(python: pythons.Python, tmp_path: Path) -> None:
     with running(python.path, WAITS, tmp_path) as (pid, numbers):
         keeper, waiter = map(int, numbers)

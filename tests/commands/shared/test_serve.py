@@ -22,6 +22,7 @@ import pytest
 from purebpf.http.server import PENDING
 from tests.commands.conftest import ROOT, Workloads
 from tests.support.host.privilege import as_user
+from tests.support.nightly import by_day
 
 pytestmark = [pytest.mark.needs("bpf", "perf_event", "gcc"), pytest.mark.any_kernel]
 
@@ -32,7 +33,7 @@ ON_CPU_SPLIT = ("split",)
 WAITING = ("wait", "three")
 WORKLOAD = {"profile": ON_CPU_SPLIT, "offcpu": WAITING, "wall": WAITING}
 
-pages = pytest.mark.parametrize("name", FUNCTION)
+pages = pytest.mark.parametrize("name", by_day(FUNCTION, ["profile"]))
 
 
 def command(name: str, *arguments: str) -> list[str]:

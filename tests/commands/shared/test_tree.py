@@ -28,6 +28,7 @@ from purebpf.tools.trace import TraceOptions, Traces
 from purebpf.tools.wall import Wall, WallOptions
 from purebpf.wire.perf_data_reader import PerfData
 from purebpf.wire.perf_records import Sample
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 
@@ -191,7 +192,13 @@ of_user_locks = pytest.param(lock, marks=pytest.mark.needs("task_pt_regs", "atom
 
 @pytest.mark.parametrize(
     "measure",
-    [offcpu, wall, summary, runqlat, record, sampleip, trace, latency, of_user_locks],
+    [
+        *by_day(
+            [offcpu, wall, summary, runqlat, record, sampleip, trace, latency],
+            [offcpu, runqlat, record, trace],
+        ),
+        of_user_locks,
+    ],
 )
 @pytest.mark.parametrize("tree", [False, True])
 def test_children_belong_to_a_tree_alone(measure: Seen, tree: bool, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.nightly import by_day
+
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64")
 
 _STEP = "#define STEP __attribute__((noinline, noclone))\nvolatile unsigned long sink;\n"
@@ -176,7 +178,7 @@ def test_by_frame_pointers_the_caller_of_a_leaf_without_a_frame_is_there(tmp_pat
     assert not any("leaf" in stack[:-1] for _, stack, _ in rows)
 
 
-@pytest.mark.parametrize("name", ["python", "xz", "perl", "c++"])
+@pytest.mark.parametrize("name", by_day(["python", "xz", "perl", "c++"], ["python", "c++"]))
 def test_profile_of_programs_has_whole_stacks(tmp_path: Path, name: str) -> None:
     commands: dict[str, list[Any]] = {
         "python": [sys.executable, "-c", _PYTHON],

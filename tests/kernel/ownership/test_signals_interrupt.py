@@ -17,6 +17,7 @@ import purebpf
 from purebpf.syscall.backend import Attr, replaced
 from tests.support import probes
 from tests.support.host.faults import Accountant, alive
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "tracefs", "vmlinux_btf")
 
@@ -81,7 +82,7 @@ def use() -> None:
             dict(obj.globals)
 
 
-@pytest.mark.parametrize("what", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("what", by_day([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]))
 def test_a_handler_that_raises_after_any_call(what: signal.Signals) -> None:
     with replaced(Accountant()) as substitute:
         assert isinstance(substitute, Accountant)

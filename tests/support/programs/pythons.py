@@ -6,13 +6,17 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.support.host.faults import slow_host
 
-__all__ = ["FREQUENCY", "Python", "every", "newest", "with_gil"]
+__all__ = ["FREQUENCY", "Python", "every", "newest", "params", "with_gil"]
 
 FREQUENCY = 199 if slow_host() else 499
 """Samples a second: a kernel that takes long for each lowers what it allows."""
@@ -57,6 +61,28 @@ def every() -> list[Python]:
 def with_gil() -> list[Python]:
     """The same, but for builds without a GIL."""
     return [python for python in every() if python.has_gil]
+
+
+def params(pythons: Iterable[Python] | None = None) -> list[object]:
+    """Interpreters for `pytest.mark.parametrize`, `every` by default.
+
+    By day the oldest, the newest, and the one that runs the tests; the others at night.
+    """
+    chosen = every() if pythons is None else list(pythons)
+    own = Path(sys.executable).resolve()
+    by_day = {*chosen[:1], *chosen[-1:], *(each for each in chosen if _file(each) == own)}
+    return [
+        pytest.param(
+            each,
+            id=f"{each.version[1]}-{each.path}",
+            marks=() if each in by_day else pytest.mark.nightly,
+        )
+        for each in chosen
+    ]
+
+
+def _file(python: Python) -> Path:
+    return Path(python.path).resolve()
 
 
 @cache

@@ -112,7 +112,13 @@ def is_probe(call: Call, name: str) -> bool:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.needs(NEEDS[name])] if name in NEEDS else [])
+        pytest.param(
+            name,
+            marks=[
+                *([pytest.mark.needs(NEEDS[name])] if name in NEEDS else []),
+                *([pytest.mark.nightly] if name == "probes" else []),  # of "multi", one by one
+            ],
+        )
         for name in OBJECTS
     ],
 )

@@ -61,6 +61,7 @@ def use(fault: Fault | None = None) -> tuple[Accountant, Exception | None]:
     return substitute, None
 
 
+@pytest.mark.nightly  # 20 s; by day test_fault_edges.py has a profiler
 def test_every_error_of_every_call() -> None:
     substitute, error = use()
     assert error is None

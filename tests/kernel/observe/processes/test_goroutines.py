@@ -10,6 +10,7 @@ import pytest
 
 from purebpf.observe.runtimes.golang.goroutines_now import find_goroutines, read_goroutines
 from purebpf.observe.symbols.symbolizer import Symbolizer
+from tests.support.nightly import by_day
 from tests.support.programs import goroutines
 
 WAITING = {
@@ -20,7 +21,9 @@ WAITING = {
 
 
 @pytest.mark.needs("go")
-@pytest.mark.parametrize("flags", [(), ("-buildmode=pie",)], ids=["executable", "pie"])
+@pytest.mark.parametrize(
+    "flags", by_day([(), ("-buildmode=pie",)], [()]), ids=["executable", "pie"]
+)
 def test_goroutines_that_wait_are_counted_by_function(
     flags: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.symbols.frame import Frame, Reason, Unknown
+from tests.support.nightly import by_day
 from tests.support.patience import until
 from tests.support.programs.pythons import newest
 
@@ -209,7 +210,7 @@ def located(dump: bytes, name: bytes) -> tuple[int, int]:
 
 
 @pytest.mark.needs("node", "bpf", "perf_event", "x86_64")
-@pytest.mark.parametrize("options", [(), ("--perf-basic-prof",)])
+@pytest.mark.parametrize("options", by_day([(), ("--perf-basic-prof",)], [()]))
 def test_node_needs_no_flag_and_no_hint(tmp_path: Path, options: tuple[str, ...]) -> None:
     program = tmp_path / "loop.js"
     program.write_text(NODE.replace("1e6", "1e7"))

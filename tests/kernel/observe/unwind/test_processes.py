@@ -13,6 +13,7 @@ import pytest
 
 from purebpf.unwind.reason import Reason
 from tests.support.host.faults import slow_host
+from tests.support.nightly import by_day
 from tests.support.programs.walking import CHAIN, LEVELS, Walking, build
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "gcc", "x86_64")
@@ -169,7 +170,11 @@ def test_entries_go_when_processes_do(tmp_path: Path) -> None:
         assert not seen & dict(walking.loaded.maps["procs"].items()).keys()
 
 
-@pytest.mark.parametrize("flags", [(), ("-static",), ("-no-pie",)], ids=["pie", "static", "no-pie"])
+@pytest.mark.parametrize(
+    "flags",
+    by_day([(), ("-static",), ("-no-pie",)], [()]),
+    ids=["pie", "static", "no-pie"],
+)
 def test_a_process_that_is_gone_before_its_copy_is_read(
     tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
@@ -347,7 +352,10 @@ def test_a_library_that_is_overwritten(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "flags",
-    [("-static",), ("-static-pie",), ("-no-pie",), ("-Wl,-z,now",), ("-fcf-protection",)],
+    by_day(
+        [("-static",), ("-static-pie",), ("-no-pie",), ("-Wl,-z,now",), ("-fcf-protection",)],
+        [("-static-pie",), ("-no-pie",)],
+    ),
     ids=lambda flags: flags[0],
 )
 def test_ways_to_link(tmp_path: Path, flags: tuple[str, ...]) -> None:

@@ -15,6 +15,8 @@ from purebpf.unwind.reason import Reason
 from tests.support.programs.single_step import STEPPED, Stepper
 
 _32_BITS = (pytest.mark.needs("programs_of_32_bits"),)
+_64_BITS = (pytest.mark.needs("gcc", "x86_64"),)
+_CLANG = (pytest.mark.needs("clang", "x86_64"),)
 _TIMES = 2
 """Unwound at each address; it runs more often."""
 
@@ -33,9 +35,9 @@ def _reads_pc(truth: list[int]) -> bool:
 @pytest.mark.parametrize(
     ("compiler", "flags", "is_compat"),
     [
-        pytest.param("gcc", "-O2 -Wl,-z,lazy", False, marks=pytest.mark.needs("gcc", "x86_64")),
-        pytest.param("gcc", "-O3 -static", False, marks=pytest.mark.needs("gcc", "x86_64")),
-        pytest.param("clang-19", "-O2", False, marks=pytest.mark.needs("clang", "x86_64")),
+        pytest.param("gcc", "-O2 -Wl,-z,lazy", False, marks=_64_BITS),
+        pytest.param("gcc", "-O3 -static", False, marks=[*_64_BITS, pytest.mark.nightly]),
+        pytest.param("clang-19", "-O2", False, marks=[*_CLANG, pytest.mark.nightly]),
         pytest.param("gcc", "-m32 -O2 -Wl,-z,lazy", True, marks=_32_BITS),
         pytest.param("gcc", "-m32 -O3 -static", True, marks=[*_32_BITS, pytest.mark.nightly]),
     ],

@@ -182,12 +182,22 @@ def _check_calls(run: Run, program: Path) -> Counter[str]:
 @pytest.mark.parametrize(
     ("compiler", "flags"),
     [
-        pytest.param("gcc", "-O0", id="gcc-unoptimized"),
+        pytest.param("gcc", "-O0", id="gcc-unoptimized", marks=pytest.mark.nightly),
         pytest.param("gcc", "-O2 -flto -fcf-protection=full -Wl,-z,lazy", id="gcc-lto-ibt"),
-        pytest.param("gcc", "-O3 -mavx2 -fno-plt -Wl,-z,now", id="gcc-avx2-no-plt"),
+        pytest.param(
+            "gcc",
+            "-O3 -mavx2 -fno-plt -Wl,-z,now",
+            id="gcc-avx2-no-plt",
+            marks=pytest.mark.nightly,
+        ),
         pytest.param("clang-19", "-O2", id="clang", marks=pytest.mark.needs("clang")),
         pytest.param("gcc", "-m32 -O2 -Wl,-z,lazy", id="gcc-32-bits", marks=_32_BITS),
-        pytest.param("gcc", "-m32 -O0 -no-pie", id="gcc-32-bits-unoptimized", marks=_32_BITS),
+        pytest.param(
+            "gcc",
+            "-m32 -O0 -no-pie",
+            id="gcc-32-bits-unoptimized",
+            marks=[_32_BITS, pytest.mark.nightly],
+        ),
     ],
 )
 def test_shapes_of_stacks(tmp_path: Path, compiler: str, flags: str) -> None:
