@@ -1,4 +1,4 @@
-"""The package in which PyInstaller finds the hook: https://pyinstaller.org/en/stable/hooks.html."""
+"""The package where PyInstaller looks for the hook: https://pyinstaller.org/en/stable/hooks.html."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def headers_read(rule: str, directory: str) -> list[str]:
 
 
 def _candidates(path: str, directories: Sequence[str]) -> Iterator[str]:
-    """Yield the paths at which a header of this name, `b.h`, `a/b.h` and so on, would be read
+    """Yield the paths where a header of this name, `b.h`, `a/b.h` and so on, would be read
     instead.
     """
     parts = path.split(os.sep)

@@ -55,7 +55,7 @@ def counting_down(
 
 
 def _start_without_signals(thread: threading.Thread) -> None:
-    """Start a thread to which the kernel delivers no signals: the main thread waits for them."""
+    """Start a thread that receives no signals: the main thread waits for them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         thread.start()

@@ -173,7 +173,7 @@ class _Snapshot:
 
 
 class _Wish:
-    """A snapshot that a client waits for."""
+    """A client's request for a snapshot."""
 
     def __init__(self) -> None:
         self.granted = threading.Event()

@@ -117,7 +117,7 @@ def is_inside(pointer: Pointer, size: int) -> bool:
 
 
 def merge(one: State, other: State) -> State:
-    """Return the pointers on which two paths agree.
+    """Return the pointers that two paths have in common.
 
     A loop over an array moves its pointer; the pointer stays known, as one to any element.
     """

@@ -155,7 +155,7 @@ def _is_explained(finding: Finding, found: Iterable[Finding]) -> bool:
 
 
 def _is_for_pages(finding: Finding, found: Iterable[Finding]) -> bool:
-    """Return True for CPU time that goes to page faults, of which there is a finding."""
+    """Return True for CPU time spent in page faults if there is a finding about page faults."""
     return finding.kind == "cpu" and any(
         other.kind == "page-faults" and other.cost > _FOR_PAGES * finding.cost
         for other in found
@@ -164,7 +164,7 @@ def _is_for_pages(finding: Finding, found: Iterable[Finding]) -> bool:
 
 
 def _is_between_tries(finding: Finding, found: Iterable[Finding]) -> bool:
-    """Return True for sleeps between two attempts, of which there is a finding."""
+    """Return True for sleeps between two attempts if there is a finding about retries."""
     return finding.kind == "loop-blocked" and any(
         other.kind in ("refused", "retries")
         and other.own is not None

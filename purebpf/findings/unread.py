@@ -89,7 +89,7 @@ def _by_samples(wait: Activity, samples: Iterable[Activity]) -> User:
 
 
 def _roles(activities: Iterable[Activity]) -> dict[int, frozenset[str]]:
-    """The calls in which each thread waits: workers of one kind have the same."""
+    """The calls that each thread waits in: workers of one kind have the same calls."""
     calls: dict[int, set[str]] = defaultdict(set)
     for activity in activities:
         if activity.kind == "wait":

@@ -1,4 +1,4 @@
-"""Processes that use the CPUs for which others wait: `schedstat` and `stat` of /proc, and PSI."""
+"""Processes that use the CPUs while others wait: `schedstat` and `stat` of /proc, and PSI."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def function_extents(image: ElfImage) -> dict[int, Extent]:
 
 
 class Variable(NamedTuple):
-    """A variable: where the file would have it in memory, how many bytes it has, and its name."""
+    """A variable of the file: its address before relocation, its size in bytes, and its name."""
 
     address: int
     size: int

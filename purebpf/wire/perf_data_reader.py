@@ -245,7 +245,7 @@ class PerfData:
         return described.events
 
     def _has_table(self) -> bool:
-        """Return True if it has the header of a file, False for a pipe's."""
+        """Return True for the header of a file, False for the shorter header of a pipe."""
         raw = self._read(0, perf_data_pipe.HEADER_SIZE)
         if raw[:8] in (MAGIC[::-1], OLD_MAGIC[::-1]):
             raise self._error("header", "written on a machine with the other byte order")

@@ -199,7 +199,7 @@ def _coroutine(evidence: Evidence, pids: tuple[int, ...]) -> str:
 
 
 def _resolving(evidence: Evidence, pids: tuple[int, ...]) -> str:
-    """The function of the coroutines for which threads of a library ask the name server."""
+    """The function of the coroutines that wait while a library's threads ask the name server."""
     functions = Counter(
         evidence.spell(stay.own)
         for stay in evidence.goroutines

@@ -278,7 +278,7 @@ def _offcpu(pid: int) -> tuple[str, ...]:
 
 
 def _who_has_one(evidence: Evidence, stays: list[Stay]) -> str:
-    """The activity of coroutines that got the permit for which others wait."""
+    """The activity of coroutines that hold the permit that others wait for."""
     if not are_goroutines(stays):
         return ""
     does = inside(evidence, stays[0].pid, stays[0].own, ("permit",))

@@ -67,7 +67,7 @@ def _count(backends: int) -> str:
 
 
 def _idle_share(process: Process) -> float:
-    """The part of the readings in which a session was idle in a transaction."""
+    """The share of readings that found a session idle in a transaction."""
     idle = sum(times for title, times in process.titles.items() if "idle in transaction" in title)
     return idle / sum(process.titles.values())
 

@@ -97,7 +97,7 @@ def goroutine_leaks(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _growth(one: Goroutines) -> int:
-    """The number by which they grow from look to look; 0 if their number falls."""
+    """The number of goroutines added between two looks; 0 if their number falls."""
     if len(one.counts) < _LOOKS or min(b - a for a, b in pairwise(one.counts)) < 0:
         return 0
     return one.counts[-1] - one.counts[0]

@@ -301,7 +301,7 @@ def _is_batch(evidence: Evidence, process: Process) -> bool:
 
 
 def _young_heap(evidence: Evidence, process: Process) -> int:
-    """Return the size to which the heap of a program with a collector grows at its start."""
+    """Return the size that the heap of a garbage-collected program reaches at its start."""
     if evidence.program(process.pid).is_go:
         return _YOUNG_GO_HEAP
     return _YOUNG_HEAP if _COLLECTED.search(process.exe) else 0

@@ -66,7 +66,7 @@ def _read() -> bytes | memoryview:
 
 
 def _mapped(fd: int) -> memoryview:
-    """The file by mmap(2), for which no page is copied; empty where it has none.
+    """The file by mmap(2), which copies no pages; empty if the file cannot be mapped.
 
     Linux 6.16, commit a539e2a6d51d ("btf: Allow mmap of vmlinux btf").
     """

@@ -182,7 +182,7 @@ def _remove(folder: Folder, name: str) -> None:
 
 
 def _remove_empty(folder: Folder, name: str) -> None:
-    """Remove it, unless it is of other users or tools, too."""
+    """Remove a directory, unless other users or tools have something in it."""
     with suppress(KernelError):
         folder.remove_empty(name)
 

@@ -385,7 +385,7 @@ class Switches(Closing):
 
 
 def _member(codec: Codec, path: Iterable[str]) -> tuple[Codec, int]:
-    """The codec of a member of a member, and the bytes before it."""
+    """Return the codec of a nested member and its offset, in bytes."""
     from purebpf.btf.codec.structs import StructCodec  # not before everything is attached
 
     offset = 0

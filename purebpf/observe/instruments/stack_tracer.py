@@ -125,7 +125,7 @@ class StackTracer(Closing, ABC):
         """Attach the programs; `links` closes them."""
 
     def follow(self, pids: Collection[int]) -> None:
-        """Take in processes that exist already."""
+        """Follow the processes that exist already."""
         self.maps["tgids"].update(dict.fromkeys(pids, 1))
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""The names of the cgroups whose numbers events have."""
+"""Names of cgroups by the cgroup IDs in events."""
 
 from __future__ import annotations
 

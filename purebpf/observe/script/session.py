@@ -406,7 +406,7 @@ class ScriptSession(SoleOwner):
         return lines
 
     def rows(self, name: str) -> list[tuple[Any, Any]]:
-        """Return the keys and the values of a map in the order in which they are printed."""
+        """Return the keys and the values of a map in the order of printing."""
         return self._maps.rows(name)
 
     def lost_events(self) -> int:

@@ -34,7 +34,7 @@ class StoredMaps:
         self.infos, self._maps, self._words, self._decoder = infos, maps, words, decoder
 
     def rows(self, name: str) -> list[tuple[Any, Any]]:
-        """Return keys and values in the order in which they are printed."""
+        """Return keys and values in the order of printing."""
         info = self.infos[name]
         if info.value is None or (info.is_scalar and not self._words[info.set_place // 8]):
             return []

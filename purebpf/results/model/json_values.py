@@ -31,7 +31,7 @@ def exact(value: _Value) -> _Value | str:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value as JSON has it: `exact` numbers, objects for named tuples, bytes as hex."""
+    """Return a value that JSON can hold: `exact` numbers, named tuples as objects, bytes as hex."""
     if isinstance(value, bytes):
         return value.hex()
     if hasattr(value, "_asdict"):

@@ -50,11 +50,11 @@ class Walk(GeneratedCode, Protocol):
 
     @property
     def found(self) -> Mapping[int, Sequence[NamedFrame]]:
-        """The frames by their number in the trace, innermost first where several are one."""
+        """Names by the index of the frame; inlined functions share one, innermost first."""
 
     @property
     def problems(self) -> list[str]:
-        """Why a frame could not be left, or could not be named; empty for a whole stack."""
+        """Reasons why the walk ended early or a frame has no name; empty for a whole stack."""
 
 
 class GeneratedStack(NamedTuple):

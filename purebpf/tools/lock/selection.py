@@ -32,7 +32,7 @@ def order(key: str) -> Callable[[LockRow | UserRow], tuple[float, int]]:
 
 
 def is_lock_wanted(name: str, address: int, wanted: Iterable[str]) -> bool:
-    """Return True for a lock with one of these addresses, or names that contain one of these."""
+    """Return True if an address in `wanted` is the lock's, or a word in `wanted` is in its name."""
     return any(
         _number(text) == address if _number(text) is not None else text in name for text in wanted
     )

@@ -71,7 +71,7 @@ class WindowCounts(CountsSnapshot):
         self.traces = self._earlier
 
     def _read(self, numbers: set[int]) -> None:  # noqa: ARG002
-        """Read all stacks, also the ones of copies that wait."""
+        """Read all stacks, including copies that still wait to be unwound."""
         own = {number: stack_maps.trace(stack) for number, stack in self._stacks.drain()}
         self.traces = {**self._earlier, **own}
 

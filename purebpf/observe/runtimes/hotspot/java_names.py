@@ -73,7 +73,7 @@ def read_record(raw: bytes) -> JavaRecord:
 
 
 class _Code(NamedTuple):
-    """The methods at the places of some code, all of which were read at once."""
+    """The methods at places of JIT-compiled code; all places were read at once."""
 
     offsets: Sequence[int]
     places: Sequence[Sequence[Inlined]]

@@ -1,4 +1,4 @@
-"""The addresses in a process of the symbols by which libjvm.so describes its JVM."""
+"""Addresses of the symbols of libjvm.so that describe a process's JVM."""
 
 from __future__ import annotations
 
