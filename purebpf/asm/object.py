@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import struct
 from collections.abc import Iterable, Sequence
 
@@ -131,7 +130,11 @@ def _function(function: Function, types: _Types, known: set[str]) -> FunctionSpe
 
 def _source(file: str, line: int, text: str) -> str:
     """A line of the source, as the verifier prints it; "" where there is no file."""
-    text = text.strip() or linecache.getline(file, line).strip()
+    text = text.strip()
+    if not text:
+        import linecache
+
+        text = linecache.getline(file, line).strip()
     return text.encode("ascii", "replace").decode()[:_LONGEST_LINE]
 
 

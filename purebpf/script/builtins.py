@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
+from purebpf.late_pattern import compile_later
 from purebpf.script import tree
 from purebpf.script.checking import Checking
 from purebpf.script.function_arguments import function_fields, raw_fields, result_type
@@ -19,7 +19,7 @@ __all__ = ["BUILTINS", "COMM_SIZE", "builtin_type"]
 
 COMM_SIZE = 16
 """The bytes of a thread's name, with its NUL (TASK_COMM_LEN)."""
-_ARGUMENT = re.compile(r"arg([0-9]|1[01])")
+_ARGUMENT = compile_later(r"arg([0-9]|1[01])")
 _SPECIAL = ("begin", "end")
 _PLAIN: Mapping[str, Type] = {
     "pid": U32, "tid": U32, "initial pid": U32, "initial tid": U32,

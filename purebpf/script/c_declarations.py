@@ -6,14 +6,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from purebpf.late_pattern import compile_later
 from purebpf.script.script_error import ScriptError
 from purebpf.script.token_stream import TokenStream
 from purebpf.script.types import CHAR, Member, Type, integer, pointer, string
 
 __all__ = ["StructLayout", "read_declaration", "read_define"]
 
-_DEFINE = re.compile(r"#\s*define\s+(\w+)(\()?[ \t]*(.*)", re.DOTALL)
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_DEFINE = compile_later(r"#\s*define\s+(\w+)(\()?[ \t]*(.*)", re.DOTALL)
+_COMMENT = compile_later(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _FLOATS = {"float": 4, "double": 8}
 """Types that BPF cannot compute with: their members have no value."""
 _C_WORDS = ("unsigned", "signed", "long", "short", "int", "char")

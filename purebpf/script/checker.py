@@ -10,6 +10,7 @@ import copy
 import re
 from itertools import zip_longest
 
+from purebpf.late_pattern import compile_later
 from purebpf.script import tree
 from purebpf.script.constants import fold
 from purebpf.script.direct_points import direct_point
@@ -36,7 +37,7 @@ __all__ = ["Checker"]
 
 _ROUNDS = 30
 _NO_POINTS = "Probe has no valid attach points."
-_PARAMETER = re.compile(r"\$(\d+)")
+_PARAMETER = compile_later(r"\$(\d+)")
 _SCALAR_CASTS = ("int", "bool", "ptr")
 
 

@@ -8,7 +8,6 @@ Kernel stacks begin elsewhere in a raw tracepoint, so that blocks with stacks ke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from purebpf.script import tree
 from purebpf.script.macros import Macros
@@ -62,4 +61,4 @@ def direct_point(
                 return None
     if arguments:  # the whole record, as in print(args)
         return None
-    return replace(point, section=section), dict(fields)
+    return point._replace(section=section), dict(fields)

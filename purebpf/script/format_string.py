@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
+from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Conversion", "split_format"]
 
-_CONVERSION = re.compile(
+_CONVERSION = compile_later(
     r"%(?P<flags>[-+ #0]*)(?P<width>\d*)(?:\.(?P<precision>\d+))?(?P<length>hh|h|ll|l|j|z|t)?"
     r"(?P<kind>rh|rx|gr|[diouxXcspr%])"
 )

@@ -6,6 +6,7 @@ import fnmatch
 import re
 from collections.abc import Iterator
 
+from purebpf.late_pattern import compile_later
 from purebpf.script.btf_types import BtfTypes
 from purebpf.script.host import Host
 from purebpf.script.points import (
@@ -21,7 +22,7 @@ from purebpf.script.user_points import list_static
 
 __all__ = ["describe_fields", "list_points"]
 
-_FIELD = re.compile(r"^\tfield:(.+?);", re.MULTILINE)
+_FIELD = compile_later(r"^\tfield:(.+?);", re.MULTILINE)
 _TIMERS = ("hz", "ms", "s", "us")
 _FUNCTIONS = ("uprobe", "uretprobe")
 _IN_MODULES = ("rawtracepoint", "fentry", "fexit")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import fields
 
 from purebpf.script import tree
 from purebpf.script.script_error import ScriptError
@@ -82,16 +81,16 @@ def _replace(
     if isinstance(node, tree.Call) and not node.origin:
         node.origin = node.start, node.end
     node.start, node.end = call.start, call.end
-    for item in fields(node):
-        part = getattr(node, item.name)
+    for name in node._fields:
+        part = getattr(node, name)
         if isinstance(part, tree.Node):
-            setattr(node, item.name, _replace(part, binding, mark, call))
+            setattr(node, name, _replace(part, binding, mark, call))
         elif isinstance(part, list):
             replaced = [
                 _replace(inner, binding, mark, call) if isinstance(inner, tree.Node) else inner
                 for inner in part
             ]
-            setattr(node, item.name, replaced)
+            setattr(node, name, replaced)
     if isinstance(node, tree.Variable):
         argument = binding.get(node.name)
         node.name = argument.name if isinstance(argument, tree.Variable) else node.name + mark

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from purebpf.script.types import AGGREGATES, I64, U64, Type, offsets, room
+from purebpf.slotted import Slotted
 
 __all__ = ["MapInfo"]
 
 
-@dataclass(slots=True)
-class MapInfo:
+class MapInfo(Slotted):
     """A map of a script.
 
     Attributes:

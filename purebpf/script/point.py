@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from purebpf.script import tree
 from purebpf.script.script_error import ScriptError
@@ -36,8 +35,7 @@ class Danger(NamedTuple):
     can_be_forced: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One place to attach a program.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from purebpf.btf.types.kinds import Kind
 from purebpf.btf.types.parse import Btf, ids_of
+from purebpf.late_pattern import compile_later
 from purebpf.script import tree
 from purebpf.script.functions.effects import SIGNALS
 from purebpf.script.host import Host
@@ -34,7 +34,7 @@ _UNLIKELY = (
     'is not traceable (either non-existing, inlined, or marked as "notrace"); '
     "attaching to it will likely fail"
 )
-_DURATION = re.compile(r"(\d+)(ns|us|ms|s|m|h)?")
+_DURATION = compile_later(r"(\d+)(ns|us|ms|s|m|h)?")
 SOFTWARE: Mapping[str, tuple[str, int]] = {
     "alignment-faults": ("alignment-faults", 1), "bpf-output": ("bpf-output", 1),
     "context-switches": ("context-switches", 1000), "cs": ("context-switches", 1000),

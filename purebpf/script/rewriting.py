@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 
 from purebpf.script import tree
 from purebpf.script.c_declarations import read_define
@@ -81,13 +80,13 @@ def _at(expression: tree.Expression, node: tree.Node) -> tree.Expression:
 
 def _rewrite(node: tree.Node, change: Callable[[tree.Node], tree.Node]) -> tree.Node:
     """Change the nodes of a tree, the innermost first."""
-    for item in fields(node):
-        part = getattr(node, item.name)
+    for name in node._fields:
+        part = getattr(node, name)
         if isinstance(part, tree.Node):
-            setattr(node, item.name, _rewrite(part, change))
+            setattr(node, name, _rewrite(part, change))
         elif isinstance(part, list):
             changed = [_rewrite(x, change) if isinstance(x, tree.Node) else x for x in part]
-            setattr(node, item.name, changed)
+            setattr(node, name, changed)
     return change(node)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from purebpf.late_pattern import compile_later
 from purebpf.script import tree
 from purebpf.script.script_error import ScriptError
 from purebpf.similar import suggest
@@ -12,7 +12,7 @@ from purebpf.tuples import NamedTuple
 
 __all__ = ["STACK_MODES", "Config", "Settings", "read_config"]
 
-_OCTAL = re.compile(r"0+([0-7]+)")
+_OCTAL = compile_later(r"0+([0-7]+)")
 _NUMBERS = {"max_strlen": 1024, "max_map_keys": 4096, "max_probes": 1024, "max_bpf_progs": 1024,
             "on_stack_limit": 32, "max_cat_bytes": 10240, "perf_rb_pages": 1024,
             "log_size": 1000000}  # fmt: skip

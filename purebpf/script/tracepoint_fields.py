@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 
+from purebpf.late_pattern import compile_later
 from purebpf.script.types import BOOL, CHAR, Type, integer, pointer, string
 from purebpf.script.world import World
 from purebpf.tuples import NamedTuple
 
 __all__ = ["RecordField", "read_fields"]
 
-_FIELD = re.compile(
+_FIELD = compile_later(
     r"^\tfield:(.+?);\toffset:(\d+);\tsize:(\d+);(?:\tsigned:([01]);)?", re.MULTILINE
 )
-_DECLARED = re.compile(r"(.*?)\s*(\w+)\s*(\[.*\])?")
-_QUALIFIERS = re.compile(r"\b(?:const|volatile)\b")
+_DECLARED = compile_later(r"(.*?)\s*(\w+)\s*(\[.*\])?")
+_QUALIFIERS = compile_later(r"\b(?:const|volatile)\b")
 
 
 class RecordField(NamedTuple):

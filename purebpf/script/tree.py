@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
 
 from purebpf.script.types import NONE, Type
+from purebpf.slotted import Slotted, field
 
 __all__ = [
     "AddressOf", "Assign", "Binary", "Block", "BlockValue", "Bool", "Call", "Cast", "Config",
@@ -16,56 +16,48 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(slots=True, eq=False)
-class Node:
+class Node(Slotted):
     """A part of a script, from `start` up to `end`."""
 
     start: int
     end: int
 
 
-@dataclass(slots=True, eq=False)
 class Expression(Node):
     """A part with a value; `type` is NONE until the checker has found it."""
 
     type: Type = field(default=NONE, init=False)
 
 
-@dataclass(slots=True, eq=False)
 class Statement(Node):
     """A part that does something."""
 
 
-@dataclass(slots=True, eq=False)
 class Integer(Expression):
     """A number."""
 
     value: int
 
 
-@dataclass(slots=True, eq=False)
 class Bool(Expression):
     """`true` or `false`."""
 
     value: bool
 
 
-@dataclass(slots=True, eq=False)
 class String(Expression):
     """A string literal."""
 
     value: str
 
 
-@dataclass(slots=True, eq=False)
 class Parameter(Expression):
     """`$1`; the number of `$#` is -1."""
 
     number: int
 
 
-@dataclass(slots=True, eq=False)
-class Slot:
+class Slot(Slotted):
     """A variable of a block: its type, and its place in the frame."""
 
     name: str
@@ -73,7 +65,6 @@ class Slot:
     declared: bool = False
 
 
-@dataclass(slots=True, eq=False)
 class Variable(Expression):
     """`$name`."""
 
@@ -81,7 +72,6 @@ class Variable(Expression):
     slot: Slot | None = field(default=None, init=False)
 
 
-@dataclass(slots=True, eq=False)
 class Map(Expression):
     """`@name`, or `@name[key]`."""
 
@@ -89,7 +79,6 @@ class Map(Expression):
     key: Expression | None
 
 
-@dataclass(slots=True, eq=False)
 class Name(Expression):
     """A builtin, a constant or an enumerator; `value` is the number of a constant."""
 
@@ -97,7 +86,6 @@ class Name(Expression):
     value: int | None = field(default=None, init=False)
 
 
-@dataclass(slots=True, eq=False)
 class Call(Expression):
     """A call of a function; `value` is a result that is known at compile time.
 
@@ -111,7 +99,6 @@ class Call(Expression):
     expansion: BlockValue | None = field(default=None, init=False)
 
 
-@dataclass(slots=True, eq=False)
 class BlockValue(Expression):
     """`{ statements; value }`; the value is None if the last statement ends with `;`."""
 
@@ -119,7 +106,6 @@ class BlockValue(Expression):
     result: Expression | None
 
 
-@dataclass(slots=True, eq=False)
 class Unary(Expression):
     """`!x`, `-x`, `~x`."""
 
@@ -127,21 +113,18 @@ class Unary(Expression):
     operand: Expression
 
 
-@dataclass(slots=True, eq=False)
 class Deref(Expression):
     """`*x`."""
 
     operand: Expression
 
 
-@dataclass(slots=True, eq=False)
 class AddressOf(Expression):
     """`&$x`."""
 
     operand: Expression
 
 
-@dataclass(slots=True, eq=False)
 class Step(Expression):
     """`x++`, `--x`."""
 
@@ -150,7 +133,6 @@ class Step(Expression):
     target: Expression
 
 
-@dataclass(slots=True, eq=False)
 class Binary(Expression):
     """`x OP y`."""
 
@@ -159,7 +141,6 @@ class Binary(Expression):
     right: Expression
 
 
-@dataclass(slots=True, eq=False)
 class Ternary(Expression):
     """`test ? yes : no`."""
 
@@ -168,7 +149,6 @@ class Ternary(Expression):
     no: Expression
 
 
-@dataclass(slots=True, eq=False)
 class TypeName(Node):
     """A type: its name, then for each suffix -1 (a pointer) or the length of an array.
 
@@ -180,14 +160,12 @@ class TypeName(Node):
     of: Expression | None = None
 
 
-@dataclass(slots=True, eq=False)
 class TypeArgument(Expression):
     """`typeof(...)` as an argument of a macro."""
 
     target: TypeName
 
 
-@dataclass(slots=True, eq=False)
 class Cast(Expression):
     """`(type)x`."""
 
@@ -195,7 +173,6 @@ class Cast(Expression):
     operand: Expression
 
 
-@dataclass(slots=True, eq=False)
 class Field(Expression):
     """`x.name` and `x->name`."""
 
@@ -203,7 +180,6 @@ class Field(Expression):
     name: str
 
 
-@dataclass(slots=True, eq=False)
 class Index(Expression):
     """`x[i]`, and `x.0` of a tuple."""
 
@@ -211,14 +187,12 @@ class Index(Expression):
     index: Expression
 
 
-@dataclass(slots=True, eq=False)
 class Tuple(Expression):
     """`(a, b)`."""
 
     items: list[Expression]
 
 
-@dataclass(slots=True, eq=False)
 class Record(Expression):
     """`(a=1, b=2)`."""
 
@@ -226,7 +200,6 @@ class Record(Expression):
     items: list[Expression]
 
 
-@dataclass(slots=True, eq=False)
 class SizeOf(Expression):
     """`sizeof(type)` and `sizeof(x)`."""
 
@@ -234,7 +207,6 @@ class SizeOf(Expression):
     value: int = field(default=0, init=False)
 
 
-@dataclass(slots=True, eq=False)
 class OffsetOf(Expression):
     """`offsetof(type, a.b)`."""
 
@@ -243,7 +215,6 @@ class OffsetOf(Expression):
     value: int = field(default=0, init=False)
 
 
-@dataclass(slots=True, eq=False)
 class Block(Node):
     """`{ statements }`; `has_value` if no `;` ends the last one."""
 
@@ -251,7 +222,6 @@ class Block(Node):
     has_value: bool = False
 
 
-@dataclass(slots=True, eq=False)
 class Assign(Statement):
     """`target OP value`; the operator is "=", or "+" for `+=`."""
 
@@ -260,7 +230,6 @@ class Assign(Statement):
     value: Expression
 
 
-@dataclass(slots=True, eq=False)
 class Let(Statement):
     """`let $x: type = value`."""
 
@@ -269,14 +238,12 @@ class Let(Statement):
     value: Expression | None
 
 
-@dataclass(slots=True, eq=False)
 class Discard(Statement):
     """An expression as a statement."""
 
     value: Expression
 
 
-@dataclass(slots=True, eq=False)
 class If(Statement):
     """`if (test) { } else { }`."""
 
@@ -285,7 +252,6 @@ class If(Statement):
     no: Block | None
 
 
-@dataclass(slots=True, eq=False)
 class While(Statement):
     """`while (test) { }`."""
 
@@ -293,7 +259,6 @@ class While(Statement):
     body: Block
 
 
-@dataclass(slots=True, eq=False)
 class Unroll(Statement):
     """`unroll (n) { }`."""
 
@@ -301,7 +266,6 @@ class Unroll(Statement):
     body: Block
 
 
-@dataclass(slots=True, eq=False)
 class Range(Node):
     """`a..b`, half open."""
 
@@ -309,7 +273,6 @@ class Range(Node):
     last: Expression
 
 
-@dataclass(slots=True, eq=False)
 class For(Statement):
     """`for ($i : a..b) { }` and `for ($kv : @map) { }`."""
 
@@ -318,7 +281,6 @@ class For(Statement):
     body: Block
 
 
-@dataclass(slots=True, eq=False)
 class Jump(Statement):
     """`return`, `break`, `continue`; `value` is ignored, as the kernel ignores it."""
 
@@ -326,14 +288,12 @@ class Jump(Statement):
     value: Expression | None = None
 
 
-@dataclass(slots=True, eq=False)
 class Point(Node):
     """The text of an attach point."""
 
     text: str
 
 
-@dataclass(slots=True, eq=False)
 class Probe(Node):
     """`points /predicate/ { statements }`."""
 
@@ -342,7 +302,6 @@ class Probe(Node):
     body: Block
 
 
-@dataclass(slots=True, eq=False)
 class Config(Node):
     """`name = value` in a config block."""
 
@@ -350,7 +309,6 @@ class Config(Node):
     value: str
 
 
-@dataclass(slots=True, eq=False)
 class MapDeclaration(Node):
     """`let @name = kind(entries);`."""
 
@@ -359,7 +317,6 @@ class MapDeclaration(Node):
     entries: int
 
 
-@dataclass(slots=True, eq=False)
 class Macro(Node):
     """`macro name(parameters) { body }`; parameters are `$x`, `@x` or `x`."""
 
@@ -368,7 +325,6 @@ class Macro(Node):
     body: BlockValue
 
 
-@dataclass(slots=True, eq=False)
 class Script(Node):
     """A whole script; `c_text` are its C declarations and `#` lines."""
 
@@ -382,7 +338,7 @@ class Script(Node):
 def walk(node: Node) -> Iterator[Node]:
     """List the nodes of a tree, each before its parts."""
     yield node
-    for name in (item.name for item in fields(node)):
+    for name in node._fields:
         part = getattr(node, name)
         for inner in part if isinstance(part, list) else (part,):
             if isinstance(inner, Node):

@@ -7,8 +7,10 @@ their size rounded up to 8.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from purebpf.slotted import Slotted
+from purebpf.tuples import NamedTuple
 
 __all__ = [
     "AGGREGATES",
@@ -71,8 +73,7 @@ class Layout(Protocol):
         """Return the names and members."""
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(Slotted, frozen=True):
     """A type.
 
     `kind` is "int", "bool", "string", "buffer", "ptr", "struct", "array", "tuple", "record",
@@ -90,10 +91,26 @@ class Type:
     names: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
     text: str = ""
-    space: str = field(default="", compare=False)
-    resolve: Callable[[], Type] | None = field(default=None, compare=False, repr=False)
-    layout: Layout | None = field(default=None, compare=False, repr=False)
-    narrow: int = field(default=0, compare=False, repr=False)
+    space: str = ""
+    resolve: Callable[[], Type] | None = None
+    layout: Layout | None = None
+    narrow: int = 0
+
+    def _identity(self) -> tuple[object, ...]:
+        """The values that make a type another one: neither its memory nor its width matter."""
+        return (self.kind, self.size, self.signed, self.name, self.count, self.items,
+                self.names, self.numbers, self.text)  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Type):
+            return NotImplemented
+        return self is other or self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def __repr__(self) -> str:
+        return f"Type{self._identity()}"
 
     @property
     def is_scalar(self) -> bool:
@@ -120,8 +137,7 @@ class Type:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A member at `offset` bytes; a bit field has `bits` bits from bit `bit` on."""
 
     offset: int

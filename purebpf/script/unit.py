@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from purebpf.script import tree
 from purebpf.script.point import Point
 from purebpf.script.tracepoint_fields import RecordField
+from purebpf.slotted import Slotted, field
 
 __all__ = ["Unit"]
 
 
-@dataclass(slots=True)
-class Unit:
+class Unit(Slotted):
     """A program to be: its number is the value of `probe`.
 
     Attributes:
@@ -25,4 +23,4 @@ class Unit:
     probe: tree.Probe
     fields: dict[str, RecordField] | None = None
     result_place: int = 0
-    slots: list[tree.Slot] = field(default_factory=list)
+    slots: list[tree.Slot] = field(default_factory=list, init=False)

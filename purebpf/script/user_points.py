@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
+from purebpf.late_pattern import compile_later
 from purebpf.script import tree
 from purebpf.script.host import Datum, Host, StaticProbe
 from purebpf.script.point import (
@@ -19,9 +19,11 @@ from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 
 __all__ = ["find_variable", "list_static", "static_points", "user_functions"]
 
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
-_LINE = re.compile(r'"?(?P<path>[^@:"]+)"?@(?P<source>[^@:]+):(?P<line>\d+)(?::(?P<column>\d+))?')
-_QUOTED = re.compile(r'^"(.*)"(\+\w+)?$')
+_NUMBER = compile_later(r"0[xX][0-9a-fA-F]+|\d+")
+_LINE = compile_later(
+    r'"?(?P<path>[^@:"]+)"?@(?P<source>[^@:]+):(?P<line>\d+)(?::(?P<column>\d+))?'
+)
+_QUOTED = compile_later(r'^"(.*)"(\+\w+)?$')
 Arguments = tuple[Argument | UnknownArgument, ...]
 
 
@@ -79,7 +81,7 @@ def _at_line(
         if address is not None:
             place = rest.partition("@")[2]
             points.append(
-                replace(_at_address(kind, file, address, host), name=f"{kind}:{file}@{place}")
+                _at_address(kind, file, address, host)._replace(name=f"{kind}:{file}@{place}")
             )
     if not points:
         why = "no DWARF of the program has code for this line"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from purebpf.enums import IntEnum
+from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
 __all__ = [
@@ -83,10 +84,10 @@ def _x86_registers() -> dict[str, int]:
 _X86_64 = _x86_registers()
 _AARCH64 = {f"{width}{number}": 8 * number for number in range(31) for width in "xw"} | {"sp": 248}
 
-_SIZED = re.compile(r"\s*([+-]?\d+)\s*@\s*")
+_SIZED = compile_later(r"\s*([+-]?\d+)\s*@\s*")
 _NUMBER = r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)"
 _SIGNED = r"[+-](?:0[xX][0-9a-fA-F]+|\d+)"
-_X86_FORMS = re.compile(
+_X86_FORMS = compile_later(
     rf"""
       \$(?P<constant>{_NUMBER})
     | %(?P<register>\w+)
@@ -95,7 +96,7 @@ _X86_FORMS = re.compile(
     """,
     re.VERBOSE,
 )
-_AARCH64_FORMS = re.compile(
+_AARCH64_FORMS = compile_later(
     rf"""
       \[\s*(?P<base>[a-z]\w*)\s*(?:,\s*(?P<offset>{_NUMBER})\s*)?\]
     | (?P<constant>{_NUMBER})
@@ -103,9 +104,9 @@ _AARCH64_FORMS = re.compile(
     """,
     re.VERBOSE,
 )
-_BETWEEN = re.compile(r"\s+(?=[+-]?\d+\w?\s*@)")
+_BETWEEN = compile_later(r"\s+(?=[+-]?\d+\w?\s*@)")
 """Before each argument but the first: a place may have spaces of its own."""
-_RELATIVE = re.compile(
+_RELATIVE = compile_later(
     rf"(?<=@)\s*(?:(?P<before>[+-]?(?:0[xX][0-9a-fA-F]+|\d+))\+)?"
     rf"(?P<symbol>[A-Za-z_.$][\w.$]*)(?P<addend>{_SIGNED})?\((?:%rip|(?=,))"
 )

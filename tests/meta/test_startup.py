@@ -210,6 +210,23 @@ print(*sys.modules, file=sys.stderr)
     assert not among(modules, {*both, "purebpf.runtimes.php", "purebpf.runtimes.ruby"})
 
 
+@pytest.mark.needs("bpf")
+@pytest.mark.parametrize(
+    "script",
+    [
+        "begin { exit() }",
+        "tracepoint:syscalls:sys_enter_openat { @[comm, str(args.filename)] = count(); exit() }",
+    ],
+)
+def test_a_script_imports_nothing_slow(script):
+    modules = imported(RUN, "purebpf.tools.script", "-e", f"{script} interval:ms:1 {{ exit() }}")
+    assert "purebpf.observe.script.session" in modules
+    ours = {module for module in modules if module.startswith("purebpf.")}
+    assert not among(modules, {*SLOW, "socket", "hashlib", "linecache", "threading"})
+    assert not among(modules, {"purebpf.observe.unwind", "purebpf.loader.features"})
+    assert not slow_tuples(ours)
+
+
 @pytest.mark.needs("perf_event")
 def test_counting_imports_nothing_of_stacks():
     modules = imported(RUN, "purebpf.tools.stat", "-e", "task-clock", "--", "true")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 
 from purebpf.errors import KernelError
+from purebpf.late_pattern import compile_later
 from purebpf.loader.attach._common.errors import attach_error
 from purebpf.loader.attach._common.options import at_return, target_of
 from purebpf.loader.attach.perf_event import owning_link
@@ -17,7 +17,7 @@ from purebpf.loader.programs.program import Program
 
 __all__ = ["attach"]
 
-_PLACE = re.compile(r"((?:[\w-]+:)?[A-Za-z_.$][\w.$]*)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
+_PLACE = compile_later(r"((?:[\w-]+:)?[A-Za-z_.$][\w.$]*)(?:\+(0[xX][0-9a-fA-F]+|\d+))?")
 _WHY = {
     errno.ENOENT: "this kernel does not have this function, or does not allow probes in it",
     errno.EINVAL: "the kernel's kprobe blacklist has the function, or the offset is not the "

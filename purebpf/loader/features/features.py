@@ -13,7 +13,6 @@ A process that may not use bpf(2) at all is refused everything, with EPERM as th
 from __future__ import annotations
 
 import errno
-import re
 import struct
 from collections.abc import Callable, Iterator
 
@@ -28,6 +27,7 @@ from purebpf.abi.helpers import bpf_func_id
 from purebpf.abi.names import member_name
 from purebpf.btf.types.kinds import Kind
 from purebpf.errors import ENOTSUPP, KernelError, NotSupportedError, errno_name
+from purebpf.late_pattern import compile_later
 from purebpf.loader.features import probes
 from purebpf.loader.features.attach_features import have_attach
 from purebpf.loader.features.feature import Feature, answer_refusal, forget, remember
@@ -66,7 +66,9 @@ __all__ = [
 
 _LOG_SIZE = 4096
 _SHA256_SIZE = 32
-_CANNOT_CALL = re.compile(r"invalid func |unknown func |cannot use helper|helper call is not allow")
+_CANNOT_CALL = compile_later(
+    r"invalid func |unknown func |cannot use helper|helper call is not allow"
+)
 """How verifiers have put it (kernel/bpf/verifier.c, check_helper_call): unchanged since 4.9."""
 
 

@@ -6,7 +6,6 @@ import errno
 import fnmatch
 import os
 import signal
-import socket
 import stat
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -207,6 +206,8 @@ class LocalHost:
 
     def constant(self, name: str) -> int | None:
         """Return the value of a constant of user space such as AF_INET."""
+        import socket
+
         for module in (socket, errno, signal, stat, os):
             value = getattr(module, name, None)
             if isinstance(value, int) and name.isupper():

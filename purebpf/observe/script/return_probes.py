@@ -10,11 +10,11 @@ has a return probe if no unwinder can pass.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from purebpf.errors import AttachError, FormatError
 from purebpf.files.regular_file import Identity
+from purebpf.late_pattern import compile_later
 from purebpf.loader.attach._common.probe_place import ProbePlaces, open_image
 from purebpf.observe.script.unsafe_return import UnsafeReturnError
 from purebpf.observe.symbols.function_code import FunctionCode
@@ -26,7 +26,7 @@ from purebpf.syscall import proc
 
 __all__ = ["find_returns"]
 
-_UNWINDERS = re.compile(r"lib(?:gcc_s|stdc\+\+|c\+\+|c\+\+abi|unwind|gnat|objc|go)\b")
+_UNWINDERS = compile_later(r"lib(?:gcc_s|stdc\+\+|c\+\+|c\+\+abi|unwind|gnat|objc|go)\b")
 """Libraries that unwind stacks, or programs with one of them do."""
 _UNWINDING = ("_Unwind_RaiseException", "_Unwind_ForcedUnwind", "_Unwind_Resume")
 _FORCING = ("pthread_cancel", "pthread_exit", "thrd_exit", "dlopen", "dlmopen")

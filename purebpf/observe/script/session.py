@@ -7,18 +7,16 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.closable import SoleOwner
 from purebpf.errors import PurebpfError
-from purebpf.loader.attach.iterator import IteratorLink
 from purebpf.loader.load.load import load
 from purebpf.loader.load.object import Object
 from purebpf.loader.perf.probe_threads import ProbeThreads
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.script.attach_points import attach_point
 from purebpf.observe.script.benchmarks import Benchmark, measure_block
-from purebpf.observe.script.iterations import Iterations
 from purebpf.observe.script.names import LocalNames
 from purebpf.observe.script.own_signals import OwnSignals
 from purebpf.observe.script.printer import Printer
@@ -43,6 +41,9 @@ from purebpf.script.point import Point
 from purebpf.script.script_error import ScriptError, locate
 from purebpf.syscall import host_clock
 from purebpf.syscall.memory import Memory
+
+if TYPE_CHECKING:
+    from purebpf.observe.script.iterations import Iterations
 
 __all__ = ["ScriptSession"]
 
@@ -276,6 +277,11 @@ class ScriptSession(SoleOwner):
             for unit, name in self._programs()
             if unit.point.kind == "iter"
         ]
+        if not programs:
+            return
+        from purebpf.loader.attach.iterator import IteratorLink
+        from purebpf.observe.script.iterations import Iterations
+
         pid = self.compilation.settings.pid
         links = []
         for program in programs:
@@ -284,8 +290,7 @@ class ScriptSession(SoleOwner):
             )
             assert isinstance(link, IteratorLink)
             links.append(self._links.enter_context(link))
-        if links:
-            self._iterations = self._links.enter_context(Iterations(links, self._leave_iterations))
+        self._iterations = self._links.enter_context(Iterations(links, self._leave_iterations))
 
     def _leave_iterations(self) -> None:
         self._words[EXITED // 8] = 1

@@ -6,8 +6,6 @@ value of an expression. Other values are on the stack, or in scratch memory if t
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from purebpf.asm import R0, R1, R2, R3, R4, R7, R9, R10, MapName, Program
 from purebpf.asm.program import Function, SourceLine, Stack
 from purebpf.script import tree
@@ -248,8 +246,8 @@ def calls_user_stack(node: tree.Node) -> bool:
 def _deepest_callback(node: tree.Node) -> int:
     """Return how many loops over maps, or calls of len(), lie in each other."""
     deepest = 0
-    for item in fields(node):
-        part = getattr(node, item.name)
+    for name in node._fields:
+        part = getattr(node, name)
         for inner in part if isinstance(part, list) else (part,):
             if isinstance(inner, tree.Node):
                 deepest = max(deepest, _deepest_callback(inner))

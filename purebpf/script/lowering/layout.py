@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from purebpf.script.actions import Action
 from purebpf.script.host import Host
 from purebpf.script.map_info import MapInfo
 from purebpf.script.settings import Config, Settings
 from purebpf.script.types import Type
+from purebpf.slotted import Slotted, field
 
 __all__ = ["BUSY", "EXITED", "FIRST_FREE", "LOST", "LOST_STACKS", "SCRATCH", "SCRATCH_SLOTS",
            "STACKS", "STACK_DEPTH", "STARTED", "TAI", "TARGET_CGROUP", "WALL", "ZEROS",
@@ -29,8 +29,7 @@ SCRATCH_SLOTS = 4
 STACK_DEPTH = 127
 
 
-@dataclass(slots=True)
-class Context:
+class Context(Slotted):
     """The parts of a script that all of its programs share.
 
     Attributes:
@@ -46,7 +45,7 @@ class Context:
     settings: Settings
     config: Config
     maps: Mapping[str, MapInfo]
-    actions: list[Action] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list, init=False)
     scratch_size: int = 0
     zeros_size: int = 8
     task: Type | None = None

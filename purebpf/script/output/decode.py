@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Protocol, Self
 
 from purebpf.abi import syscalls
@@ -176,6 +175,8 @@ class Decoder:
             case "time":
                 return names.time(word, type_.text)
             case "inet":
+                from ipaddress import IPv4Address, IPv6Address
+
                 is_six = word == _AF_INET6
                 address = data[at + 8 : at + (24 if is_six else 12)]
                 return str(IPv6Address(address) if is_six else IPv4Address(address))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -104,6 +103,8 @@ def json_of(value: Any) -> Any:
 
 def dump_json(value: Any) -> str:
     """Write JSON with blanks in objects, and none in lists of plain values."""
+    import json
+
     if isinstance(value, dict):
         pairs = (f"{json.dumps(str(name))}: {dump_json(item)}" for name, item in value.items())
         return "{" + ", ".join(pairs) + "}"

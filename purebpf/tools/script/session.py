@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import select
-import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -50,6 +49,15 @@ def compile_request(options: ScriptOptions, text: str, name: str, child: int = 0
     return compile_script(text, LocalHost(options.pid), settings, name)
 
 
+def _words(options: ScriptOptions) -> list[str]:
+    """Split a command, without its quotes where bpftrace does not read them either."""
+    if options.is_bpftrace:
+        return options.command.split()
+    import shlex
+
+    return shlex.split(options.command)
+
+
 @contextmanager
 def opened(options: ScriptOptions) -> Iterator[tuple[Stop, Child | None, int]]:
     """Catch signals, start the command in a waiting state, and find the process to follow.
@@ -66,8 +74,7 @@ def opened(options: ScriptOptions) -> Iterator[tuple[Stop, Child | None, int]]:
         child = None
         followed = -1
         if options.command:
-            words = options.command.split() if options.is_bpftrace else shlex.split(options.command)
-            child = stack.enter_context(Child(words))  # bpftrace does not read quotes
+            child = stack.enter_context(Child(_words(options)))
             followed = child.fileno()
         elif options.pid:
             try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +18,7 @@ from itertools import islice
 from purebpf.errors import AttachError, FormatError
 from purebpf.files.path_steps import open_place
 from purebpf.files.regular_file import Identity, identify, opened_regular
+from purebpf.late_pattern import compile_later
 from purebpf.loader.host.debug_files import debug_file, image_of
 from purebpf.loader.host.process_files import mapped_path, root_of, status_of
 from purebpf.symbols.budget import Budget, OverBudgetError
@@ -46,16 +46,16 @@ __all__ = [
     "parse_place",
 ]
 
-_PLACE = re.compile(
+_PLACE = compile_later(
     r"(.+)(?<!:):(?!:)((?:[^:+]|::|(?<=operator)\+\+?)+?)(?:\+(0[xX][0-9a-fA-F]+|\d+))?"
 )
 """A colon alone ends the file's name; two belong to a C++ or Rust function."""
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
+_NUMBER = compile_later(r"0[xX][0-9a-fA-F]+|\d+")
 _CACHE = "/etc/ld.so.cache"
 _MOST_CACHE = 32 << 20
 _EVERY = -1
-_OF_PROCESS = re.compile(r"/proc/(?P<pid>\d+)/(?:root(?P<path>/.*)|exe|map_files/.*)")
-_LIBRARY = re.compile(r"\.so(\.|$)")
+_OF_PROCESS = compile_later(r"/proc/(?P<pid>\d+)/(?:root(?P<path>/.*)|exe|map_files/.*)")
+_LIBRARY = compile_later(r"\.so(\.|$)")
 _MOST_COMPARED = 10_000
 """Names that may have been meant: some tenths of a second."""
 
