@@ -15,6 +15,7 @@ from purebpf.btf.types.join import join as join_btf
 from purebpf.errors import LinkError
 from purebpf.spec import (
     FunctionSpec,
+    LineInfo,
     MapSpec,
     ObjectSpec,
     ProgramSpec,
@@ -25,8 +26,11 @@ from purebpf.spec import (
 
 __all__ = ["call_library", "calls_of", "join"]
 
-_OF_FUNCTIONS = (RelocationKind.CALL, RelocationKind.FUNCTION)
-_OF_MAPS = (RelocationKind.MAP, RelocationKind.DATA)
+_OF_LIBRARY = (
+    *(RelocationKind.CALL, RelocationKind.FUNCTION),
+    *(RelocationKind.MAP, RelocationKind.DATA),
+)
+"""Kinds whose targets get the prefix."""
 
 
 def calls_of(spec: ObjectSpec, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
@@ -129,22 +133,26 @@ def join(spec: ObjectSpec, library: ObjectSpec, roots: Iterable[str], prefix: st
 def _shifted(function: FunctionSpec, joined: Joined, prefix: str) -> FunctionSpec:
     return function._replace(
         type_id=function.type_id and function.type_id + joined.types,
-        relocations=tuple(_renamed(each, prefix) for each in function.relocations),
+        relocations=tuple([_renamed(each, prefix) for each in function.relocations]),
         core_relocations=tuple(
-            each._replace(type_id=each.type_id + joined.types) for each in function.core_relocations
+            [
+                each._replace(type_id=each.type_id + joined.types)
+                for each in function.core_relocations
+            ]
         ),
         line_info=tuple(
-            each._replace(
-                file_name=each.file_name + joined.strings, line=each.line + joined.strings
-            )
-            for each in function.line_info
+            [
+                LineInfo(offset, file_name + joined.strings, line + joined.strings, line_col)
+                for offset, file_name, line, line_col in function.line_info
+            ]
         ),
     )
 
 
 def _renamed(relocation: Relocation, prefix: str) -> Relocation:
-    if relocation.kind in (*_OF_FUNCTIONS, *_OF_MAPS):
-        return relocation._replace(target=prefix + relocation.target)
+    offset, kind, target, addend = relocation
+    if kind in _OF_LIBRARY:
+        return Relocation(offset, kind, prefix + target, addend)
     return relocation
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "owner",
     "parse_cpu_list",
     "pids",
+    "program",
     "read",
     "real_user",
     "start_ticks",
@@ -141,11 +142,27 @@ def with_memory(pid: int) -> int:
 
 def _has_no_program(pid: int) -> bool:
     """Return True for a zombie and a thread of the kernel."""
+    return _program_of_task(pid) is None
+
+
+def program(pid: int) -> str | None:
+    """The path of a process's program; None for a zombie and a thread of the kernel.
+
+    It is "" if the program is not ours to see. Most processes of a machine have none, so that this
+    saves to read the rest of them.
+    """
+    path = _program_of_task(pid)
+    if path is not None:
+        return path
+    others = (_program_of_task(tid) for tid in _tasks(pid) if tid != pid)
+    return next((path for path in others if path is not None), None)
+
+
+def _program_of_task(tid: int) -> str | None:
     try:
-        os.readlink(f"{PROC}/{pid}/exe")
+        return os.readlink(f"{PROC}/{tid}/exe")
     except OSError as error:
-        return error.errno == errno.ENOENT
-    return False
+        return None if error.errno == errno.ENOENT else ""
 
 
 def children(pid: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from purebpf.closable import Closing
 from purebpf.measure.process_watch import ProcessWatch
-from purebpf.measure.stacks.session import drain_stacks, start_stacks
+from purebpf.measure.stacks.started import drain_stacks, start_stacks
 from purebpf.observe.instruments.call_graph import describe_walking
 from purebpf.results import Cause, count_cause
 from purebpf.results.build.stored_stacks import Stacks

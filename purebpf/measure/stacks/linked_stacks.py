@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Self
 from purebpf.closable import Closing
 from purebpf.loader.load.object import Object
 from purebpf.measure.process_watch import ProcessWatch, name_stacks
-from purebpf.measure.stacks.session import drain_stacks, start_stacks
+from purebpf.measure.stacks.started import drain_stacks, start_stacks
 from purebpf.measure.targets import PidNamespace
-from purebpf.observe.instruments.attached_object import ProgramPlace, open_attached
 from purebpf.observe.instruments.call_graph import not_copied
 from purebpf.observe.instruments.stack_library import FIRST_STACK, OwnedTrace, StackLibrary
 from purebpf.results import Cause, count_cause
@@ -20,6 +19,7 @@ from purebpf.symbols.frame import is_of_tracepoint
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from purebpf.observe.instruments.attached_object import ProgramPlace
     from purebpf.observe.unwind.programs import EarlierLookup
     from purebpf.results.model.profile import Stack as Named
     from purebpf.spec import ObjectSpec
@@ -111,6 +111,8 @@ class LinkedStacks(Closing):
     @classmethod
     def attach(cls, places: Iterable[ProgramPlace], pids: Collection[int] = ()) -> Self:
         """Read the stacks of programs that another loader has loaded. Errors as `open_attached`."""
+        from purebpf.observe.instruments.attached_object import open_attached
+
         return cls(lambda earlier: StackLibrary.attach(open_attached(places), earlier), pids)
 
     def _earlier(self, pid: int, time_ns: int) -> Earlier | None:

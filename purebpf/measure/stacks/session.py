@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
@@ -13,6 +13,7 @@ from purebpf.measure import targets
 from purebpf.measure.privileges import needing
 from purebpf.measure.process_watch import ProcessWatch, name_stacks
 from purebpf.measure.provenance import origin
+from purebpf.measure.stacks.started import drain_stacks, start_stacks
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.target_ends import TargetEnds, first_pids, follow_descendants
 from purebpf.observe.instruments.call_graph import describe_walking
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from purebpf.results.build.stored_stacks import Stacks
     from purebpf.symbols.address_spaces import Earlier
 
-__all__ = ["UserStackSession", "UserStackTarget", "drain_stacks", "start_stacks"]
+__all__ = ["UserStackSession", "UserStackTarget"]
 
 
 class UserStackTarget(targets.Target, Protocol):
@@ -45,16 +46,6 @@ class UserStackTarget(targets.Target, Protocol):
     @property
     def command(self) -> tuple[str, ...]:
         """The words behind `--`."""
-
-
-class StartedWalks(Protocol):
-    """A tracer of stacks."""
-
-    def start(self) -> None:
-        """Begin."""
-
-    def drain(self) -> None:
-        """Finish the stacks that have come."""
 
 
 Tracer = TypeVar("Tracer", bound=StackTracer)
@@ -162,17 +153,3 @@ class UserStackSession(Closing, ABC, Generic[Tracer]):
     def close(self) -> None:
         """End it without a result, and release its resources; again is harmless."""
         self._owned.close()
-
-
-def start_stacks(tracer: StartedWalks, watch: ProcessWatch, pids: Collection[int]) -> None:
-    """Start a tracer, and read the mappings of these processes, or of all."""
-    tracer.start()
-    drain_stacks(tracer, watch)
-    watch.followed.snapshot(pids, watch.collect)
-    drain_stacks(tracer, watch)
-
-
-def drain_stacks(tracer: StartedWalks, watch: ProcessWatch) -> None:
-    """Read the records of processes, and finish the pending stacks."""
-    watch.catch_up()
-    tracer.drain()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from types import MappingProxyType
 
 from purebpf import objects
 from purebpf.abi.bpf import bpf_prog_type
 from purebpf.abi.sections import BPF_F_SLEEPABLE
-from purebpf.elf.write import write_object
 from purebpf.errors import LinkError
 from purebpf.observe.instruments.call_graph import set_walking
 from purebpf.relocate.join import call_library, calls_of, join
@@ -87,6 +85,8 @@ def without_lookups(spec: ObjectSpec) -> ObjectSpec:
 
 def library_digest() -> int:
     """Return 64 bits that tell one version of the library from another."""
+    import hashlib  # reads OpenSSL, which a load does not need
+
     data = objects.read("stack_library.spec")
     return int.from_bytes(hashlib.sha256(data).digest()[:8], "little")
 
@@ -98,6 +98,8 @@ def link_for_loaders(spec: ObjectSpec, call_graph: str, capacity: int) -> bytes:
         LinkError: as `link_library`.
         NotSupportedError: as `write_object`; or another machine than x86-64 and arm64.
     """
+    from purebpf.elf.write import write_object
+
     library = set_walking(library_spec(capacity, (0, 0)), call_graph)
     library = library.set(library_digest=library_digest())
     if call_graph == "fp":  # for kernels before 5.15

@@ -7,7 +7,6 @@ from typing import Any
 from purebpf.abi.bpf import bpf_map_type, bpf_prog_type
 from purebpf.abi.helpers import bpf_func_id
 from purebpf.errors import NotSupportedError
-from purebpf.loader.features import features
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.spec import ObjectSpec
 
@@ -41,6 +40,8 @@ def has_task_storage() -> bool:
 
 def _has_helper(helper: int) -> bool:
     """Test if programs at tracepoints may call a helper."""
+    from purebpf.loader.features import features
+
     raw = bpf_prog_type.BPF_PROG_TYPE_RAW_TRACEPOINT  # like tp_btf, but needs no function to ask
     return bool(features.have_helper(raw, helper))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -34,6 +33,8 @@ from purebpf.observe.unwind.user_stacks import Trace
 from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
+    import socket
+
     from purebpf.loader.load.object import Object
     from purebpf.loader.maps.map import Map
     from purebpf.loader.programs.link import Link
@@ -159,6 +160,8 @@ def _only_reader(map_id: int) -> socket.socket:
     Raises:
         NotSupportedError: another process has the lock.
     """
+    import socket
+
     lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         lock.bind(f"\0purebpf-stacks-{map_id}")
@@ -199,7 +202,6 @@ class StackLibrary(Closing):
         self.walking, self.call_graph = walking, call_graph
         self.python = None
         if walking is not None:
-            walking.prepare()
             self.python = read_python(part, walking, owned, lines=True, native=False)
         self._owned = owned.pop_all()
 

@@ -118,6 +118,8 @@ class Followed(Closing):
 
         for pid in pids or proc.pids():
             pause()
+            if not pids and proc.program(pid) is None:  # without mappings, as most of all are
+                continue
             now_ns = host_clock.monotonic_ns()
             try:
                 maps = read_maps(pid, partial(self._note_copies, pid))

@@ -7,6 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.closable import SoleOwner
@@ -37,6 +38,7 @@ from purebpf.script.lowering.layout import (
     WALL,
 )
 from purebpf.script.output.decode import Decoder
+from purebpf.script.output.map_rows import needs_processes
 from purebpf.script.point import Point
 from purebpf.script.script_error import ScriptError, locate
 from purebpf.syscall import host_clock
@@ -351,14 +353,18 @@ class ScriptSession(SoleOwner):
             if unit.point.kind == kind and unit.point.target == target:
                 self._object.programs[name].test_run()
 
-    def drain(self) -> None:
+    def drain(self, show: Callable[[], object] = bool) -> None:
         """Take the events that are there, and finish stacks.
+
+        Args:
+            show: is called behind the events. If none of them shows a stack, stacks are finished
+                after it, which may take a tenth of a second.
 
         Raises:
             KernelError: a table of the walk could not be filled.
         """
         self._follow_threads()
-        if self._stacks is not None:
+        if self._stacks is not None and self._prints_names:
             self._stacks.drain()
         for name in self._signals.take() if self._signals is not None else ():
             self._run_special("self", name)
@@ -366,8 +372,20 @@ class ScriptSession(SoleOwner):
             self._take(data)
             if self.is_over or self.is_stopped():
                 break
+        show()
+        if self._stacks is not None and not self._prints_names:
+            self._stacks.drain()
         if self._is_left and self._iterations is not None and self._iterations.is_over:
             self.is_over = True
+
+    @cached_property
+    def _prints_names(self) -> bool:
+        """True if events show stacks or functions of processes, which are followed first."""
+        actions = self.compilation.actions
+        return any(
+            action.kind.startswith("print ") or any(map(needs_processes, action.types))
+            for action in actions
+        )
 
     def _take(self, data: bytes) -> None:
         action = self.compilation.actions[int.from_bytes(data[:8], "little")]

@@ -11,7 +11,7 @@ from purebpf.script.output.time_series import combine_cpus, cut_series
 from purebpf.script.types import Type
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Stats", "rows_of", "total_of"]
+__all__ = ["Stats", "needs_processes", "rows_of", "total_of"]
 
 Values = tuple[bytes, ...] | bytes
 
@@ -129,6 +129,11 @@ def _merge(type_: Type, rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         _, before = merged.get(_sortable(key), (key, 0))
         merged[_sortable(key)] = key, _wrap(before + value, is_signed=type_.signed)
     return list(merged.values())
+
+
+def needs_processes(type_: Type) -> bool:
+    """Return True if the text of a value depends on the mappings of processes."""
+    return type_.kind in ("ustack", "usym") or any(map(needs_processes, type_.items))
 
 
 def _has_stack(type_: Type) -> bool:

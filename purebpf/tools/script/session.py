@@ -100,8 +100,7 @@ def wait(
         if descriptor >= 0:
             poll.register(descriptor, select.POLLIN)
     session.is_stopped = stop.__bool__
-    session.drain()
-    on_events()
+    session.drain(on_events)
     while not session.is_over and not stop and not session.only_special:
         left_s = end_s - time.monotonic()
         if left_s <= 0:
@@ -109,8 +108,7 @@ def wait(
         pause_ms = session.pause_ms()
         limits = (1e3 * left_s, _LONGEST_MS if pause_ms is None else pause_ms)
         ready = [descriptor for descriptor, _ in poll.poll(min(limits))]
-        session.drain()
-        on_events()
+        session.drain(on_events)
         if followed in ready:
             break
         if stop.fileno() in ready:

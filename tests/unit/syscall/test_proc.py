@@ -112,6 +112,20 @@ def test_the_uid_map_of_a_user_namespace(root):
     assert proc.uid_map() == "0 1000 1; 1 100000 65536"
 
 
+def test_the_program_is_that_of_a_thread_that_goes_on(root):
+    for pid in (7, 8, 9):
+        (root / f"proc/{pid}/task/{pid}").mkdir(parents=True)
+    (root / "proc/7/exe").symlink_to("/usr/bin/cat")
+    assert proc.program(7) == "/usr/bin/cat"
+    assert proc.program(8) is None, "a zombie, or a thread of the kernel"
+    (root / "proc/9/task/10").mkdir()
+    (root / "proc/10").mkdir()
+    assert proc.program(9) is None
+    (root / "proc/10/exe").symlink_to("/usr/bin/dog")
+    assert proc.program(9) == "/usr/bin/dog"
+    assert proc.program(6) is None, "nobody"
+
+
 def test_this_very_process():
     status = proc.status()
     assert status is not None

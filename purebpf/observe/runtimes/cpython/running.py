@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from purebpf.symbols.runtimes import script_engine
 from purebpf.syscall import proc
 
@@ -32,7 +30,4 @@ def _runs_interpreter(pid: int) -> bool:
 
 def program_path(pid: int) -> str:
     """Return the path of the program of a process, by /proc/PID/exe; "" if it is not known."""
-    try:
-        return os.readlink(f"{proc.PROC}/{proc.with_memory(pid)}/exe")
-    except OSError:
-        return ""
+    return proc.program(pid) or ""
