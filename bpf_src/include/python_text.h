@@ -163,7 +163,7 @@ __noinline u64 hash_text(u32 place)
 __noinline u64 hash_bytes(u32 place, u64 hash, u64 address, u64 size)
 {
 	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
-	u64 *words;
+	u64 *words, count;
 
 	if (!record)
 		return 0;
@@ -173,18 +173,19 @@ __noinline u64 hash_bytes(u32 place, u64 hash, u64 address, u64 size)
 	OPAQUE(size);
 	if (size > TABLE_BYTES || bpf_probe_read_user(words, size, (void *)address))
 		return 0;
+	count = size / 8;
+	OPAQUE(count);
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < TABLE_BYTES / 8; i++) {
-		u64 left = size - i * 8, word;
-
 		OPAQUE(i);
-		if (i >= TABLE_BYTES / 8 || i * 8 >= size)
+		if (i >= TABLE_BYTES / 8 || i >= count)
 			break;
-		word = words[i];
-		if (left < 8)
-			word &= (1ull << left * 8) - 1;
-		hash = mix(hash, word);
+		hash = mix(hash, words[i]);
 	}
+	OPAQUE(size); // computed again, so that the verifier looks at the end once, not for each length
+	count = size / 8;
+	if (size & 7 && count < TABLE_BYTES / 8)
+		hash = mix(hash, words[count] & ((1ull << (size & 7) * 8) - 1));
 	return hash;
 }
 
