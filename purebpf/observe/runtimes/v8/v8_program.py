@@ -5,10 +5,10 @@ The builtins are code without call frame information, by far the largest piece o
 
 from __future__ import annotations
 
+import operator
 import os
 import struct
 from collections.abc import Collection
-from itertools import pairwise
 
 from purebpf.observe.symbols.elf_files import Identity, open_mapped
 from purebpf.runtimes.v8.layout import CONSTANTS, V8Layout, V8LayoutError, read_layout
@@ -135,8 +135,12 @@ def _symbols(
     raw = image.contents(table)
     found = {}
     whole = raw[: len(raw) // _SYMBOL.size * _SYMBOL.size]
-    for at, _, _, section, address, size in _SYMBOL.iter_unpack(whole):
-        if at in names and section:
+    offsets = (
+        memoryview(whole).cast("I")[:: _SYMBOL.size // 4].tolist()
+    )  # of names, which come first
+    for row in [row for row, at in enumerate(offsets) if at in names]:
+        at, _, _, section, address, size = _SYMBOL.unpack_from(whole, row * _SYMBOL.size)
+        if section:
             found[names[at]] = address, size
     return found
 
@@ -147,8 +151,10 @@ def _find_builtins(image: ElfImage) -> Function:
     if frames is None or frames.table is None:
         raise V8LayoutError(f"{image.source} has no table of its functions")
     table = frames.table
-    largest = max(((end - start, end) for start, end in pairwise(table.starts)), default=(0, 0))
-    gap = CfiFile(image).gap(largest[1] + table.base - 1)
+    ends = table.starts[1:]
+    sizes = [*map(operator.sub, ends, table.starts)]
+    largest = ends[len(sizes) - 1 - sizes[::-1].index(max(sizes))] if sizes else 0
+    gap = CfiFile(image).gap(largest + table.base - 1)
     for segment in image.segments:
         inside = gap.start - segment.address
         if segment.type == PT_LOAD and 0 <= inside < segment.file_size:
