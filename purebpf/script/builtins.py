@@ -13,7 +13,6 @@ from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
 from purebpf.script.tracepoint_fields import RecordField, read_fields
 from purebpf.script.types import BOOL, U32, U64, Member, Type, integer, late, pointer, string
-from purebpf.symbols.usdt_arguments import UnknownArgument
 
 __all__ = ["BUILTINS", "COMM_SIZE", "builtin_type"]
 
@@ -115,6 +114,8 @@ def _static_argument(check: Checking, node: tree.Name, number: int) -> Type:
     if number >= len(point.arguments):
         count = len(point.arguments)
         raise _refuse(node, f"{point.name} has {count} arguments, and no {node.name}")
+    from purebpf.symbols.usdt_arguments import UnknownArgument
+
     argument = point.arguments[number]
     if isinstance(argument, UnknownArgument):
         raise _refuse(node, f"{node.name} of {point.name} cannot be read: {argument.problem}")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from purebpf.btf.types.parse import Btf
-from purebpf.dataflow.types import Type
-from purebpf.script.point import Danger
-from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.dataflow.types import Type
+    from purebpf.script.point import Danger
+    from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 
 __all__ = ["CodePlace", "Datum", "Host", "NoHost", "Parameters", "ProgramTypes", "StaticProbe"]
 
 
-Parameters = Sequence[tuple[str, Type | None]]
+Parameters: TypeAlias = "Sequence[tuple[str, Type | None]]"
 """The names and the types of a function's parameters; the type None is void."""
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from purebpf.script import tree
 from purebpf.script.script_error import ScriptError
-from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 from purebpf.tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from purebpf.symbols.usdt_arguments import Argument, UnknownArgument
 
 __all__ = [
     "EXPECTED",

@@ -12,7 +12,6 @@ from purebpf.script.functions.effects import SIGNALS
 from purebpf.script.host import Host
 from purebpf.script.point import MissingProbeError, Point, is_wild, match_names, refuse_point
 from purebpf.script.script_error import ScriptError
-from purebpf.script.user_points import static_points, user_functions
 from purebpf.similar import suggest
 
 __all__ = ["ALIASES", "HARDWARE", "SOFTWARE", "Point", "described_functions", "expand",
@@ -268,11 +267,18 @@ def _watchpoint(node: tree.Point, kind: str, rest: str, host: Host) -> list[Poin
     return [Point(kind, f"{kind}:{rest}", "perf_event", event=event, period=1)]
 
 
+def _of_programs(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
+    """Return points in programs and libraries."""
+    from purebpf.script.user_points import static_points, user_functions
+
+    return (static_points if kind == "usdt" else user_functions)(node, kind, rest, host)
+
+
 _MAKERS = {
     "begin": _special, "end": _special, "interval": _timer, "profile": _timer,
     "tracepoint": _tracepoint, "kprobe": _kernel_function, "kretprobe": _kernel_function,
-    "fentry": _kernel_function, "fexit": _kernel_function, "uprobe": user_functions,
-    "uretprobe": user_functions, "usdt": static_points, "software": _perf, "hardware": _perf,
+    "fentry": _kernel_function, "fexit": _kernel_function, "uprobe": _of_programs,
+    "uretprobe": _of_programs, "usdt": _of_programs, "software": _perf, "hardware": _perf,
     "rawtracepoint": _raw_tracepoint, "self": _own_signal,
     "bench": _benchmark, "iter": _iterator, "watchpoint": _watchpoint,
 }  # fmt: skip

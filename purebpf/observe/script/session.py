@@ -17,9 +17,7 @@ from purebpf.loader.load.object import Object
 from purebpf.loader.perf.probe_threads import ProbeThreads
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.script.attach_points import attach_point
-from purebpf.observe.script.benchmarks import Benchmark, measure_block
 from purebpf.observe.script.names import LocalNames
-from purebpf.observe.script.own_signals import OwnSignals
 from purebpf.observe.script.printer import Printer
 from purebpf.observe.script.stored_maps import StoredMaps
 from purebpf.observe.script.unsafe_return import UnsafeReturnError
@@ -45,7 +43,9 @@ from purebpf.syscall import host_clock
 from purebpf.syscall.memory import Memory
 
 if TYPE_CHECKING:
+    from purebpf.observe.script.benchmarks import Benchmark
     from purebpf.observe.script.iterations import Iterations
+    from purebpf.observe.script.own_signals import OwnSignals
 
 __all__ = ["ScriptSession"]
 
@@ -221,6 +221,8 @@ class ScriptSession(SoleOwner):
         self._run_special("begin")
         names = [unit.point.target for unit in self.compilation.units if unit.point.kind == "self"]
         if names:
+            from purebpf.observe.script.own_signals import OwnSignals
+
             self._signals = self._links.enter_context(OwnSignals(names))
         self._user_links = self._links.enter_context(ExitStack())
         pairs = self._in_order_of_attaching()
@@ -319,6 +321,8 @@ class ScriptSession(SoleOwner):
         Raises:
             KernelError: the kernel refuses to run a program.
         """
+        from purebpf.observe.script.benchmarks import measure_block
+
         for unit, name in self._programs():
             if unit.point.kind == "bench":
                 yield measure_block(
