@@ -31,7 +31,7 @@ _BEFORE, _BEHIND = 1 << 9, 1 << 11
 misread, and functions go on to their returns.
 """
 _MOST_PIECES = 32
-_NO_FRAME = (-1, 0)
+_NO_FRAME = (-1, 0, 0, 0)
 _PUSH, _REX = 0x55, 0x41
 _HIGH_PUSHES = range(0x54, 0x58)
 """The second byte of push %r12 to push %r15, behind `_REX`."""
@@ -78,7 +78,17 @@ class CodeFrameLike(Protocol):
         has it.
         """
 
+    @property
+    def base(self) -> int:
+        """0, or the address that `depth` is from instead: 1, the frame pointer; 2, a word."""
 
+    @property
+    def slot(self) -> int:
+        """Bytes from the stack pointer to that word."""
+
+
+GapFrame = tuple[int, int, int, int]
+"""The depth, where the frame pointer is, the base and the slot of a `CodeFrameLike`."""
 FrameReader = Callable[[bytes, int], Sequence[CodeFrameLike]]
 
 
@@ -101,7 +111,7 @@ class Gaps:
         self._bounds = bounds
         self._read_frames = read_frames
         self._known: dict[tuple[int, int], bool] = {}
-        self._pieces: dict[tuple[int, int], tuple[list[int], list[tuple[int, int]]]] = {}
+        self._pieces: dict[tuple[int, int], tuple[list[int], list[GapFrame]]] = {}
 
     def keeps(self, address: int) -> bool:
         """Return True if code around an address in a gap keeps frame pointers, or is not there."""
@@ -126,7 +136,7 @@ class Gaps:
         """True if `frame` reads instructions."""
         return self._read_frames is not None
 
-    def frame(self, address: int) -> tuple[int, int] | None:
+    def frame(self, address: int) -> GapFrame | None:
         """Return the depth of the stack and the place of the frame pointer at an address in a gap.
 
         As in `CodeFrameLike`. None: not known.
@@ -136,7 +146,7 @@ class Gaps:
         found = frames[at] if at >= 0 else _NO_FRAME
         return None if found == _NO_FRAME else found
 
-    def frames(self, start: int, end: int) -> Iterator[tuple[int, tuple[int, int] | None]]:
+    def frames(self, start: int, end: int) -> Iterator[tuple[int, GapFrame | None]]:
         """Yield each address in a part of a gap at which the frame changes, `start` first."""
         at = start
         while at < end:
@@ -148,7 +158,7 @@ class Gaps:
                 yield starts[place], None if found == _NO_FRAME else found
             at = stop
 
-    def _piece(self, address: int) -> tuple[list[int], list[tuple[int, int]]]:
+    def _piece(self, address: int) -> tuple[list[int], list[GapFrame]]:
         """Return where frames change around an address, and the frames from there on."""
         gap, begin = self._bounds(address), address & -PIECE
         start = max(gap.start, begin - _BEFORE)
@@ -157,7 +167,10 @@ class Gaps:
             size = min(gap.end, begin + PIECE + _BEHIND) - start
             code = self._code(start, size) if size > 0 else b""
             frames = self._read_frames(code, start) if self._read_frames else ()
-            piece = [start + one.offset for one in frames], [(one.depth, one.fp) for one in frames]
+            piece = (
+                [start + one.offset for one in frames],
+                [(one.depth, one.fp, one.base, one.slot) for one in frames],
+            )
             if len(self._pieces) >= _MOST_PIECES:
                 self._pieces.clear()
             self._pieces[start, begin] = piece

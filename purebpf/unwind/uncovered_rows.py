@@ -11,11 +11,14 @@ from purebpf.unwind.gaps import PIECE, SHORTEST, Gap, Gaps
 from purebpf.unwind.interpreter import PlainRule
 from purebpf.unwind.machine import X86_64
 from purebpf.unwind.rows import NO_RULE, Rows, RuleTable
-from purebpf.unwind.rule import DEPTH_FRAMELESS, DEPTH_UNKNOWN
+from purebpf.unwind.rule import CFA_EXPRESSION, DEPTH_FRAMELESS, DEPTH_UNKNOWN
 
 __all__ = ["StackDepths", "add_depths", "code_rule", "judge_gaps", "read_gaps"]
 
 _WORD = 8
+_BY_SLOT = 2
+_BREG_SP, _DEREF, _PLUS_UCONST = 0x77, 0x06, 0x23
+"""Operations of DWARF expressions."""
 
 
 class StackDepths(Protocol):
@@ -142,9 +145,14 @@ def _add_frames(rows: Rows, table: RuleTable, gaps: Gaps, part: Gap) -> None:
         _add(rows, place, rule or table.depth(unknown))
 
 
-def code_rule(depth: int, fp: int) -> PlainRule:
-    """Return the rule of code by its frame: a depth and a place, as in `CodeFrameLike`."""
-    return X86_64.sp, depth + _WORD, -fp - _WORD if fp else None, -_WORD, False
+def code_rule(depth: int, fp: int, base: int, slot: int) -> PlainRule:
+    """Return the rule of code by its frame, as in `CodeFrameLike`."""
+    saved = -fp - _WORD if fp else None
+    if base == _BY_SLOT:
+        code = bytes((_BREG_SP, slot & 0x7F | 0x80, slot >> 7, _DEREF, _PLUS_UCONST, depth + _WORD))
+        return CFA_EXPRESSION, code, saved, -_WORD, False
+    register = X86_64.fp if base else X86_64.sp
+    return register, depth + _WORD, saved, -_WORD, False
 
 
 def _add(rows: Rows, address: int, rule_id: int) -> None:

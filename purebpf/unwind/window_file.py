@@ -21,7 +21,7 @@ from purebpf.unwind.windows import OFFSET_BITS
 
 __all__ = ["PackedWindows", "Source", "pack_windows", "read_windows"]
 
-_MAGIC = b"purebpf windows9" + (b"<" if sys.byteorder == "little" else b">")
+_MAGIC = b"purebpf windowsA" + (b"<" if sys.byteorder == "little" else b">")
 _HEADER = struct.Struct("=17s3xI")
 _SHAPE = struct.Struct("=5QIII4x")
 _RULE_BYTES = 8

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.symbols.code_frames import CodeFrame, frames_of
+from purebpf.symbols.code_frames import Base, CodeFrame, frames_of
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.unwind.cfi_file import CfiFile
 
@@ -57,11 +57,86 @@ def test_loops_calls_and_branches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "unclear", ["mov %rbx, %rsp", "and $-64, %rsp", "leave", "pop %rsp", "mov 8(%rsp), %rsp"]
+    "unclear", ["mov %rbx, %rsp", "and $-64, %rsp", "pop %rsp", "mov 8(%rax), %rsp", "enter $8, $0"]
 )
 def test_a_stack_pointer_that_is_set_otherwise_is_not_known(tmp_path: Path, unclear: str) -> None:
     found = depths(tmp_path, f"push %rbx\n {unclear}\n pop %rbx\n ret")
     assert found == [(-1, 0), (8, 0), (0, 0)]
+
+
+ALIGNED = "push %rbp\n mov %rsp, %rbp\n push %rbx\n and $-64, %rsp\n sub $512, %rsp\n {}\n"
+
+
+@pytest.mark.parametrize(
+    ("back", "behind"),
+    [
+        ("mov -8(%rbp), %rbx\n leave\n ret", []),
+        ("lea -8(%rbp), %rsp\n pop %rbx\n pop %rbp\n ret", [(16, 8), (8, 8)]),
+        ("mov -8(%rbp), %rbx\n mov %rbp, %rsp\n pop %rbp\n ret", [(8, 8)]),
+    ],
+)
+def test_an_aligned_frame_is_found_by_the_frame_pointer(
+    tmp_path: Path, back: str, behind: list[tuple[int, int]]
+) -> None:
+    for work in (
+        "vmovdqa %ymm0, (%rsp)",
+        "call 1f\n 1: mov (%rbp), %rax",
+        "push %rbp\n mov $5, %ebx",
+    ):
+        frames = frames_of(assembled(tmp_path, ALIGNED.format(work) + back))
+        found = [(one.depth, one.fp) for one in frames if one.base is Base.STACK_POINTER]
+        assert found == [(0, 0), (8, 8), *behind, (0, 0)]
+        assert frames[2][1:] == (8, 8, Base.FRAME_POINTER, 0)
+
+
+SLOT = "push %rbp\n mov %rsp, %rax\n and $-64, %rsp\n sub $576, %rsp\n mov %rax, 512(%rsp)\n {}\n"
+
+
+def test_an_aligned_frame_is_found_by_a_word_on_the_stack(tmp_path: Path) -> None:
+    work = "push %rbx\n mov $5, %ebp\n call 1f\n 1: mov %ebp, 16(%rsp)\n"
+    work += "mov %rbx, 528(%rsp)\n pop %rbx"
+    text = SLOT.format(work) + "mov 512(%rsp), %rsp\n pop %rbp\n ret"
+    found = [one[1:] for one in frames_of(assembled(tmp_path, text))]
+    near, far = (8, 8, Base.SLOT, 512), (8, 8, Base.SLOT, 520)
+    known = [near, far, near, (8, 8, Base.STACK_POINTER, 0), (0, 0, Base.STACK_POINTER, 0)]
+    assert found == [(-1, 0, Base.STACK_POINTER, 0), *known]
+
+
+@pytest.mark.parametrize(
+    "change", ["mov %rbx, 512(%rsp)", "mov %rbx, 508(%rsp)", "sub $8, %rsp", "and $-64, %rsp"]
+)
+def test_a_word_that_is_not_there_leads_nowhere(tmp_path: Path, change: str) -> None:
+    """The word is written, or is not the one that was written."""
+    slot = "8(%rsp)" if change.startswith("sub") else "512(%rsp)"
+    text = f"push %rbp\n {change}\n mov %rcx, %rdx\n mov {slot}, %rsp\n pop %rbp\n ret"
+    found = [one[1:] for one in frames_of(assembled(tmp_path, text))]
+    assert found[0] == (-1, 0, Base.STACK_POINTER, 0)
+    assert found[-2:] == [(8, 8, Base.STACK_POINTER, 0), (0, 0, Base.STACK_POINTER, 0)]
+
+
+def test_a_frame_pointer_from_an_aligned_frame_is_not_known(tmp_path: Path) -> None:
+    text = SLOT.replace("push %rbp", "nop").format("mov %rbp, (%rsp)\n nop\n mov (%rsp), %rbp")
+    found = [one[1:3] for one in frames_of(assembled(tmp_path, text + "mov 512(%rsp), %rsp\n ret"))]
+    assert found == [(-1, 0), (0, 0), (0, 0)]  # behind the load, and behind the word
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["pop %rbp", "mov %rbx, %rbp", "xor %ebp, %ebp", "lea 8(%rbp), %rbp", "add $8, %rbp",
+     "mov 8(%rsp), %rbp", "xchg %rax, %rbp", "mov $7, %ebp", "sub %rax, %rbp",
+     "lea (%rsp,%rax), %rbp"],
+)  # fmt: skip
+def test_a_frame_pointer_that_is_changed_leads_nowhere(tmp_path: Path, change: str) -> None:
+    text = ALIGNED.format(f"{change}\n nop\n") + "mov -8(%rbp), %rbx\n leave\n ret"
+    found = [one[1:4] for one in frames_of(assembled(tmp_path, text))]
+    assert found == [(-1, 0, 0), (8, 8, Base.FRAME_POINTER), (0, 0, 0)]
+
+
+def test_ways_by_either_pointer_do_not_disagree(tmp_path: Path) -> None:
+    text = "push %rbp\n mov %rsp, %rbp\n test %eax, %eax\n je 1f\n pop %rbp\n ret\n 1: leave\n ret"
+    found = frames_of(assembled(tmp_path, text))
+    assert all(one.depth >= 0 for one in found)
+    assert found[:2] == [CodeFrame(0, 0, 0), CodeFrame(1, 8, 8)]
 
 
 def test_ways_that_disagree_are_not_known(tmp_path: Path) -> None:
@@ -92,7 +167,8 @@ def test_an_indirect_jump_and_bytes_that_are_no_code_are_not_known() -> None:
     assert frames_of(b"") == []
 
 
-LIBRARIES = ("libcrypto.so.3", "libstdc++.so.6", "libz.so.1")
+LIBRARIES = {"libcrypto.so.3": 0, "libstdc++.so.6": 20, "libz.so.1": 0}
+"""Each with the least number of places by the frame pointer."""
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -103,7 +179,7 @@ def test_it_agrees_with_unwind_tables(name: str) -> None:
         pytest.skip(f"needs {path}")
     cfi = CfiFile(ElfImage.of_bytes(path.read_bytes(), name))
     start, end = cfi.text
-    agreeing = known = 0
+    agreeing = known = by_fp = 0
     for address in range(start, end, max(1, (end - start) // 400)):
         fde = cfi.fde(address)
         if fde is None or fde.end - fde.start > 1 << 13:
@@ -115,12 +191,16 @@ def test_it_agrees_with_unwind_tables(name: str) -> None:
             row = cfi.row(fde.start + at)
             frame = frames[bisect_right(starts, at) - 1]
             is_padding = code[at] in (0x66, 0x90) or code[at : at + 2] == b"\x0f\x1f"
-            if row is None or row.cfa_register != _SP or frame.depth < 0 or is_padding:
+            is_by_fp = frame.base is Base.FRAME_POINTER
+            register = _FP if is_by_fp else _SP
+            if row is None or row.cfa_register != register or frame.depth < 0 or is_padding:
                 continue
             known += 1
+            by_fp += is_by_fp
             saved = row.registers.get(_FP)
-            is_freed = isinstance(saved, int) and -saved - 8 > frame.depth
+            is_freed = isinstance(saved, int) and -saved - 8 > frame.depth and not is_by_fp
             fp = 0 if saved is None or is_freed or not isinstance(saved, int) else -saved - 8
             agreeing += (row.cfa, fp) == (frame.depth + 8, frame.fp)
     assert known > 300
+    assert by_fp >= LIBRARIES[name]
     assert agreeing == known

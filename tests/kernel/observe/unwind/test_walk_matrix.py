@@ -199,11 +199,48 @@ def test_assembly_without_rules_or_a_frame(tmp_path: Path, register: str) -> Non
     }
 
 
-@pytest.mark.parametrize("register", by_day(["$0x1234567", "$8", "%rsp", "$-8"], ["%rsp"]))
+@pytest.mark.parametrize("register", by_day(["$0x1234567", "$8", "$-8"], ["$8"]))
 def test_assembly_that_aligns_its_stack(tmp_path: Path, register: str) -> None:
-    """How far it is from its return address is not known: the stack is cut there."""
+    """The stack pointer from before is in a word on the stack."""
     prologue = f"mov %rsp, %rax\\n and $-64, %rsp\\n push %rax\\n mov {register}, %rbp"
     source = _ASM.replace("PROLOGUE", prologue).replace("add $ROOM, %rsp", "mov (%rsp), %rsp")
+    walks = _run(tmp_path, source)
+    _check_ends_with(walks, "main", "outer", "middle", "inner", "leaf")
+    assert {(walk.reason, walk.guessed) for walk in walks if "inner" in walk.names} == {
+        (Reason.COMPLETE, 0)
+    }
+
+
+def test_assembly_that_aligns_its_stack_by_the_frame_pointer(tmp_path: Path) -> None:
+    """Code around it has no frame pointers, so that its instructions are read."""
+    prologue = "mov %rsp, %rbp\\n and $-64, %rsp\\n sub $96, %rsp"
+    source = _ASM.replace("PROLOGUE", prologue).replace("add $ROOM, %rsp", "mov %rbp, %rsp")
+    without = "used: push %rbp\\n push %rbx\\n mov $5, %ebp\\n pop %rbx\\n pop %rbp\\n ret\\n"
+    source = source.replace("middle: push", without + ".skip 64, 0x90\\n middle: push")
+    walks = _run(tmp_path, source)
+    _check_ends_with(walks, "main", "outer", "middle", "inner", "leaf")
+    assert {(walk.reason, walk.guessed) for walk in walks if "inner" in walk.names} == {
+        (Reason.COMPLETE, 0)
+    }
+
+
+_BY_R12 = "push %r12\\n mov %rsp, %r12\\n and $-64, %rsp\\n "
+
+
+@pytest.mark.parametrize(
+    ("prologue", "back"),
+    [
+        (_BY_R12 + "mov $8, %ebp", "mov %r12, %rsp\\n pop %r12"),
+        (_BY_R12 + "mov %rsp, %rbp", "mov %r12, %rsp\\n pop %r12"),
+        ("mov %rsp, %rax\\n and $-64, %rsp\\n push %rax\\n mov %rsp, %rbp", "mov (%rsp), %rsp"),
+    ],
+    ids=["register", "register, aligned frame", "word, aligned frame"],
+)
+def test_assembly_that_aligns_its_stack_otherwise(tmp_path: Path, prologue: str, back: str) -> None:
+    """The stack is cut where its distance from the return address is not known, or where code only
+    looks as if it kept a frame pointer.
+    """
+    source = _ASM.replace("PROLOGUE", prologue).replace("add $ROOM, %rsp", back)
     walks = _run(tmp_path, source, share=0)
     inside = [walk for walk in walks if "inner" in walk.names]
     assert inside
