@@ -26,3 +26,9 @@ class TraceOptions(TargetOptions, RunOptions):
     string_size: int = 32
     paths: bool = False
     call_graph: str = ""
+
+    @property
+    def traces_all_calls(self) -> bool:
+        """True if no call of a process is left out that may open or close a descriptor."""
+        is_chosen = self.tids or self.comm or self.cpus or self.cgroup or self.uid is not None
+        return not (self.events or self.failed or self.least_ms or is_chosen)

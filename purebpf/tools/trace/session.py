@@ -53,6 +53,8 @@ _CALL, _EXITED, _SIGNAL = 0, 1, 2
 _ENDINGS = ("returned", "unfinished", "in flight")
 _POINTS = 2  # the third of the counters of what is dropped that tracepoints have
 _FORKS = ("clone", "clone3", "fork", "vfork")
+_STRUCTS = {"clone3": 0, "openat2": 2}
+"""The argument that points to a struct whose first field is flags."""
 _NO_NUMBER = 0xFFFFFFFF
 _CALL_WORDS = 9  # CALL_BITS / 64
 _RING = 1 << 25
@@ -83,7 +85,7 @@ class Traces(EventSession[Event]):
         self._options = options
         self._machine = syscalls.machine(os.uname().machine)
         self._cgroups = CgroupIds()
-        self._descriptors = Descriptors(follows=not options.events)
+        self._descriptors = Descriptors(follows=options.traces_all_calls)
         self._lost = 0
         self._lost_by_slot: list[int] = []
         self._left = options.most_events
@@ -95,6 +97,9 @@ class Traces(EventSession[Event]):
     def begin(self, owned: ExitStack) -> None:
         """Walk stacks, if the user wants them, and begin with tracepoints."""
         options = self._options
+        if options.paths:
+            for pid in first_pids(options.pids, tree=options.tree):
+                self._descriptors.look_at(pid)
         if options.call_graph:
             from purebpf.tools.trace.stacks import StackNames  # most traces have no stacks
 
@@ -267,12 +272,13 @@ class Traces(EventSession[Event]):
         )
         if is_compat:
             view = view._replace(word=4)
-        pid = fields.event.tgid
+        task = fields.event.tgid, fields.event.tid
         if self._options.paths:
-            view = view._replace(path_of=partial(self._descriptors.path, pid))
+            view = view._replace(path_of=partial(self._descriptors.path, task))
         arguments = tuple(show_arguments(view, call_names))  # before it takes effect on descriptors
         if self._options.paths and result is not None:
-            self._descriptors.learn(pid, name, words, result, view.path)
+            flags = _flags_in_memory(name, view)
+            self._descriptors.learn(task, name, words, result, view.path, flags)
         return Call(
             time_ns=self.wall_ns(fields.event.time_ns),
             task=self._task(fields.event),
@@ -302,6 +308,7 @@ class Traces(EventSession[Event]):
         missing, self._lost = lost - self._lost, lost
         if not missing:
             return []
+        self._descriptors.forget_all()
         now = list(self.stream.object.globals["lost"])
         said = self._lost_by_slot or [0] * len(now)
         self._lost_by_slot = said
@@ -322,3 +329,9 @@ class Traces(EventSession[Event]):
             is_last = number == loading.SLOTS - 1
             return "other tracepoints" if is_last else self._tracepoints[number].name
         return called(self._machine.compat if third else self._machine.native, number)
+
+
+def _flags_in_memory(name: str, view: View) -> int | None:
+    """Return the flags of clone3(2) and openat2(2), the first field of their structs."""
+    struct = view.piece(_STRUCTS[name]) if name in _STRUCTS else None
+    return int.from_bytes(struct[:8], "little") if struct and len(struct) >= 8 else None
