@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.tools.latency import CallLatency, LatencyOptions
+from purebpf.tools.latency.functions import Wanted, find_functions
 from tests.commands.conftest import ROOT
 from tests.support.nightly import by_day
 from tests.support.programs.own_files import (
@@ -76,8 +77,9 @@ def test_static_probes_by_name(process: tuple[int, Path]) -> None:
     assert int(rows[0][0].replace(",", "")) > 20
 
 
-def test_containers_of_one_image_share_the_code(tmp_path: Path) -> None:
-    """The kernel has one file below the overlays: a probe for each would count calls twice."""
+@pytest.fixture
+def containers(tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Two processes that see the files of one image through an overlay each."""
     build_program(tmp_path / "build")
     with ExitStack() as stack:
         processes = []
@@ -94,12 +96,23 @@ def test_containers_of_one_image_share_the_code(tmp_path: Path) -> None:
                 pytest.skip("no mount of overlayfs on the file system of this test")
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        pids = tuple(process.pid for process in processes)
-        with CallLatency(
-            LatencyOptions((f"{LIBRARY}:work", f"{LIBRARY}:f*"), pids=pids)
-        ) as session:
-            for process in processes:
-                process.communicate(b"c" * CALLS)
-            session.stop()
-        counts = sorted((row.function, row.calls) for row in session.rows)
-        assert counts == [("free", 2 * CALLS), ("work", 2 * CALLS)]
+        yield processes
+
+
+@pytest.mark.parametrize("only_count", [False, True])
+def test_containers_of_one_image_share_the_code(
+    containers: list[subprocess.Popen[bytes]],
+    only_count: bool,  # noqa: FBT001 - of the test
+) -> None:
+    """The kernel has one file below the overlays: a probe for each would count calls twice."""
+    pids = tuple(process.pid for process in containers)
+    words = (f"{LIBRARY}:work", f"{LIBRARY}:f*")
+    # probes of one place may be attached as one or as two, which depends on how many there are
+    names = [function.name for function in find_functions(words, Wanted(pids=pids))]
+    assert sorted(names) == ["frame_dummy", "free", "work"]
+    with CallLatency(LatencyOptions(words, pids=pids, only_count=only_count)) as session:
+        for process in containers:
+            process.communicate(b"c" * CALLS)
+        session.stop()
+    counts = sorted((row.function, row.calls) for row in session.rows)
+    assert counts == [("free", 2 * CALLS), ("work", 2 * CALLS)]
