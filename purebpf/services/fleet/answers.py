@@ -6,6 +6,7 @@ on the number of different stacks, not of samples.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf.services.fleet import duck
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "NOT_STORED",
     "PLACE",
+    "STORED_FRAMES",
     "FramePlace",
     "Function",
     "Functions",
     "Host",
     "Moment",
+    "Numbered",
     "Question",
     "Weighted",
     "named",
@@ -68,6 +72,14 @@ class Weighted(NamedTuple):
 
     service: str
     frames: tuple[FramePlace, ...]
+    value: int
+
+
+class Numbered(NamedTuple):
+    """A stack, leaf first, of a service, and its nanoseconds; functions are numbers."""
+
+    service: str
+    frames: tuple[int | FramePlace, ...]
     value: int
 
 
@@ -148,10 +160,8 @@ class Question:
         ones, since that takes a table of every frame of every stack.
         """
         self.keep("picked", self._by("stack"))
-        stacked = self._with_frames("stack")
-        if self.ask("select count(*) from picked")[0][0] < _FEW:
-            self.keep("stacked", stacked)
-            stacked = "select * from stacked"
+        self.keep_stacked("")
+        stacked = "select * from stacked"
         self.keep(
             "owns",
             f"select coalesce(same, frame) as frame, {duck.total('value')} as own "
@@ -186,30 +196,65 @@ class Question:
         functions = [Function(FramePlace(*row[:5]), *row[5:]) for row in rows]
         return Functions(functions, number, value)
 
-    def stacks(self, most: int = 0) -> list[Weighted]:
-        """Every stack of each service; `most`: that many, and the rest of each service as one."""
+    def stacks(self) -> list[Weighted]:
+        """Every stack of each service."""
         self.keep("picked", self._by("service, stack"))
-        rest: list[tuple[Any, ...]] = []
-        if most:
-            self.keep("heavy", f"select * from picked order by value desc, stack limit {most}")
-            rest = self.ask(
-                f"select service, {duck.total('value')} from (select * from picked "
-                "anti join heavy using (service, stack)) group by service"
-            )
-            self.keep("picked", "select * from heavy")
-        self.keep("stacked", self._with_frames("service"))
-        answer = self.ask("select service, frames, value from stacked")
+        self.keep_stacked("service,")
         known = self.ask(
             "with wanted as (select distinct unnest(frames) as frame from stacked) "
             f"select frame, {PLACE} from ({named('wanted')})",
         )
         places = {frame: FramePlace(*place) for frame, *place in known}
-        lost = FramePlace("[not stored]", "", "", "", -1)
-        light = FramePlace("[lighter stacks]", "", "", "", -1)
         return [
-            Weighted(service, tuple(places.get(frame, lost) for frame in frames), value)
-            for service, frames, value in answer
-        ] + [Weighted(service, (light,), value) for service, value in rest]
+            Weighted(service, tuple(places.get(frame, _LOST) for frame in frames), value)
+            for service, frames, value in self.ask("select service, frames, value from stacked")
+        ]
+
+    def heaviest(self, most: int) -> list[Numbered]:
+        """So many stacks, the heaviest ones, and the rest of each service as one.
+
+        Rows come a thousand at a time, and each number is in memory once: a hundred thousand stacks
+        take 30 MB.
+        """
+        self.keep("picked", self._by("service, stack"))
+        self.keep("heavy", f"select * from picked order by value desc, stack limit {most}")
+        rest = self.ask(
+            f"select service, {duck.total('value')} from (select * from picked "
+            "anti join heavy using (service, stack)) group by service"
+        )
+        self.keep("picked", "select * from heavy")
+        self.keep_stacked("service,")
+        numbers: dict[int, int] = {}
+        stacks = [
+            Numbered(service, tuple(numbers.setdefault(frame, frame) for frame in frames), value)
+            for service, frames, value in duck.each(
+                self._connection, "select service, frames, value from stacked"
+            )
+        ]
+        return stacks + [Numbered(service, (_LIGHT,), value) for service, value in rest]
+
+    def named(self, stacks: Iterable[Numbered]) -> list[Weighted]:
+        """Return stacks with their functions."""
+        import pyarrow as pa
+
+        stacks = list(stacks)
+        wanted = {frame for stack in stacks for frame in stack.frames if isinstance(frame, int)}
+        self.take("wanted", pa.table({"frame": pa.array(sorted(wanted), pa.int64())}))
+        places: dict[int | FramePlace, FramePlace] = {
+            frame: FramePlace(*place)
+            for frame, *place in self.ask(f"select frame, {PLACE} from ({named('wanted')})")
+        }
+        return [
+            Weighted(
+                service,
+                tuple(
+                    places.get(frame, _LOST) if isinstance(frame, int) else frame
+                    for frame in frames
+                ),
+                value,
+            )
+            for service, frames, value in stacks
+        ]
 
     def timeline(self, step_us: int) -> list[Moment]:
         """Return the use of each service, by steps of time: whole hours, unless it was opened
@@ -268,8 +313,9 @@ class Question:
         """Seconds by `cluster`, which is SQL about a sample, and by the frame that they were in."""
         return duck.arrow(
             self._connection,
-            f"with leaves as (select {cluster} as cluster, coalesce(frames[1], {_NOT_STORED}) "
-            "as frame, sum(value) / 1e9 as x from samples left join unique_stacks using (stack) "
+            "with leaf_of as (select stack, frames[1] as leaf from unique_stacks), "
+            f"leaves as (select {cluster} as cluster, coalesce(leaf, {NOT_STORED}) "
+            "as frame, sum(value) / 1e9 as x from samples left join leaf_of using (stack) "
             f"where {self.selection.condition()} group by all) "
             f"select cluster, coalesce(same, frame) as leaf, sum(x) as x from leaves {SAME} "
             "group by all",
@@ -306,21 +352,32 @@ class Question:
             f"group by {columns}"
         )
 
-    @staticmethod
-    def _with_frames(columns: str) -> str:
-        """SQL for the rows of `picked` with the frames of their stacks."""
-        return (
-            # what the store lacks keeps its weight
-            f"select {columns}, case when array_length(frames) > 0 then frames "
-            f"else [{_NOT_STORED}] end as frames, value "
-            "from picked left join unique_stacks using (stack)"
+    def keep_stacked(self, columns: str) -> None:
+        """Make `stacked`: the rows of `picked` with the frames of their stacks.
+
+        `columns` are more of its columns, with a comma behind each.
+
+        The hash tables of the joins are of `picked` and of its stacks, without lists: those of a
+        date take a hundred megabytes, even if a question is about a few of them.
+        """
+        self.keep(
+            "stacked",
+            f"select {columns} stack, {STORED_FRAMES} as frames, value "
+            "from unique_stacks join picked using (stack)",
+        )
+        duck.run(
+            self._connection,  # what the store lacks keeps its weight
+            f"insert into stacked select {columns} stack, [{NOT_STORED}] as frames, value "
+            "from picked anti join stacked using (stack)",
         )
 
 
-_NOT_STORED = 0
+_LOST = FramePlace("[not stored]", "", "", "", -1)
+_LIGHT = FramePlace("[lighter stacks]", "", "", "", -1)
+NOT_STORED = 0
 """The frame of a stack that the store lacks."""
-_FEW = 200_000
-"""Stacks of which the frames may stay in memory: 23 of each are 40 MB."""
+STORED_FRAMES = f"case when array_length(frames) > 0 then frames else [{NOT_STORED}] end"
+"""SQL; of a stack that the store lacks, too, after an outer join."""
 PLACE = "function, module, kind, build_id, file_offset"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
-from purebpf.services.fleet.answers import FramePlace, Weighted
+from purebpf.services.fleet.answers import FramePlace, Numbered
 
 __all__ = ["SMALLEST", "cut"]
 
@@ -14,52 +15,70 @@ _MANY = 8192
 _SMALL = FramePlace(f"[less than {100 * SMALLEST:g} %]", "", "", "", -1)
 
 
-def cut(*sides: Sequence[Weighted]) -> list[Sequence[Weighted]]:
+class _Node(NamedTuple):
+    """A frame below its caller, which is another node by number; a service has none."""
+
+    caller: int
+    step: Hashable
+
+
+def cut(*sides: Sequence[Numbered]) -> list[Sequence[Numbered]]:
     """Return the same stacks, as long as there are few; else without the parts that are small on
     every side.
 
-    Dropped parts keep their weight, below their caller, in a frame that says so.
+    Dropped parts keep their weight, below their caller, in a frame that says so. The tree is made
+    level by level, from the root, below the nodes that are kept: a level has few of these.
     """
     if sum(map(len, sides)) <= _MANY:
         return list(sides)
-    nodes: dict[tuple[int, str | FramePlace], int] = {}
-    shares: list[float] = []
-    paths = [[_path(nodes, shares, weighted) for weighted in side] for side in sides]
-    for side, its_paths in zip(sides, paths, strict=True):
-        own = [0] * len(nodes)
-        for weighted, path in zip(side, its_paths, strict=True):
-            for node in path:
-                own[node] += weighted.value
-        whole = sum(weighted.value for weighted in side) or 1
-        shares = [max(share, value / whole) for share, value in zip(shares, own, strict=True)]
-    return [
-        _shortened(side, its_paths, shares) for side, its_paths in zip(sides, paths, strict=True)
-    ]
+    wholes = [sum(weighted.value for weighted in side) or 1 for side in sides]
+    services = {weighted.service: None for side in sides for weighted in side}
+    numbers = {service: number for number, service in enumerate(services)}
+    # of each stack that is kept so far, its node
+    nodes = [{at: numbers[one.service] for at, one in enumerate(side)} for side in sides]
+    depths: list[dict[int, int]] = [{} for _ in sides]  # of those that are cut, frames that stay
+    depth = 0
+    while any(nodes):
+        level: dict[_Node, int] = {}
+        sums = [
+            _descend(side, its_nodes, depth, level)
+            for side, its_nodes in zip(sides, nodes, strict=True)
+        ]
+        large = {
+            number
+            for values, whole in zip(sums, wholes, strict=True)
+            for number, value in values.items()
+            if value / whole >= SMALLEST
+        }
+        for its_nodes, its_depths in zip(nodes, depths, strict=True):
+            for at in [at for at, number in its_nodes.items() if number not in large]:
+                del its_nodes[at]
+                its_depths[at] = depth
+        depth += 1
+    return [_shortened(side, its_depths) for side, its_depths in zip(sides, depths, strict=True)]
 
 
-def _path(
-    nodes: dict[tuple[int, str | FramePlace], int], shares: list[float], weighted: Weighted
-) -> list[int]:
-    """The numbers of a stack's nodes, its service first, then root to leaf."""
-    path = []
-    node = -1
-    steps: tuple[str | FramePlace, ...] = (weighted.service, *reversed(weighted.frames))
-    for step in steps:
-        node = nodes.setdefault((node, step), len(nodes))
-        if node == len(shares):
-            shares.append(0.0)
-        path.append(node)
-    return path
+def _descend(
+    side: Sequence[Numbered], nodes: dict[int, int], depth: int, level: dict[_Node, int]
+) -> dict[int, int]:
+    """Go to the node below for each stack that has one; return the sums of these nodes."""
+    sums: dict[int, int] = {}
+    for at in tuple(nodes):
+        frames = side[at].frames
+        if depth >= len(frames):
+            del nodes[at]
+            continue
+        node = _Node(nodes[at], frames[-1 - depth])
+        number = nodes[at] = level.setdefault(node, len(level))
+        sums[number] = sums.get(number, 0) + side[at].value
+    return sums
 
 
-def _shortened(
-    side: Sequence[Weighted], paths: Sequence[Sequence[int]], shares: Sequence[float]
-) -> list[Weighted]:
-    sums: dict[tuple[str, tuple[FramePlace, ...]], int] = {}
-    for (service, frames, value), path in zip(side, paths, strict=True):
-        # the first is the service, which stays
-        kept = next((i for i, node in enumerate(path[1:]) if shares[node] < SMALLEST), None)
+def _shortened(side: Sequence[Numbered], depths: dict[int, int]) -> list[Numbered]:
+    sums: dict[tuple[str, tuple[int | FramePlace, ...]], int] = {}
+    for at, (service, frames, value) in enumerate(side):
+        kept = depths.get(at)
         if kept is not None:
             frames = (_SMALL, *frames[len(frames) - kept :])
         sums[service, frames] = sums.get((service, frames), 0) + value
-    return [Weighted(*key, value) for key, value in sums.items()]
+    return [Numbered(*key, value) for key, value in sums.items()]

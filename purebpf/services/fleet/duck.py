@@ -24,6 +24,7 @@ __all__ = [
     "arrow",
     "beside",
     "connect",
+    "each",
     "half_of_the_cpus",
     "quote",
     "relation",
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 _MEMORY = "700MB"
+_PART = 1024
 _GONE = ("No files found that match", "No such file or directory", "FileNotFoundError")
 _GONE_SAID = "files of this answer were removed while it was read (by prune?): ask again"
 _Answer = TypeVar("_Answer")
@@ -133,6 +135,21 @@ def rows(connection: duckdb.DuckDBPyConnection, statement: str) -> list[tuple[An
 
     try:
         return _with_room(connection, lambda: connection.sql(statement).fetchall())
+    except duckdb.Error as error:
+        raise _explained(error) from error
+
+
+def each(connection: duckdb.DuckDBPyConnection, statement: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of an answer, of which a thousand at a time are in memory as Python has them.
+
+    The connection answers nothing else meanwhile. Raises as `rows`.
+    """
+    import duckdb
+
+    try:
+        _with_room(connection, lambda: connection.execute(statement))
+        while part := connection.fetchmany(_PART):
+            yield from part
     except duckdb.Error as error:
         raise _explained(error) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from purebpf.services.fleet.answers import Question
+from purebpf.services.fleet.answers import STORED_FRAMES, Question
 from purebpf.services.fleet.tables import column_types
 
 if TYPE_CHECKING:
@@ -61,3 +61,11 @@ class EngineQuestion(Question):
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """See `Question`."""
         return self._engine.rows(statement)
+
+    def keep_stacked(self, columns: str) -> None:
+        """See `Question`. An engine chooses the sides of a join by itself."""
+        self.keep(
+            "stacked",
+            f"select {columns} stack, {STORED_FRAMES} as frames, value "
+            "from picked left join unique_stacks using (stack)",
+        )

@@ -41,7 +41,7 @@ __all__ = ["fleet_app"]
 _Answer = TypeVar("_Answer")
 _ROWS = 30
 _MOST_STACKS = 50_000
-"""Of an answer, the heaviest ones: 60 MB. The rest keeps its weight."""
+"""Of an answer, the heaviest ones: 15 MB. The rest keeps its weight."""
 _FILES: dict[str, tuple[str, Callable[[Profile], str | bytes]]] = {
     "/flamegraph": ("text/html", html.page),
     "/flamegraph.json": ("application/json", json.document),
@@ -251,20 +251,23 @@ def _regressions(worker: Worker, asked: Asked, selection: Selection) -> Iterator
 
 def _profile(worker: Worker, selection: Selection, _asked: Asked) -> Profile:
     question = worker.ask(selection)
-    (stacks,) = cut(question.stacks(_MOST_STACKS))
+    (stacks,) = cut(question.heaviest(_MOST_STACKS))
     worker.check()
-    return _dated(profile_of(selection, stacks, question.coverage()), selection)
+    return _dated(profile_of(selection, question.named(stacks), question.coverage()), selection)
 
 
 def _comparison(worker: Worker, selection: Selection, asked: Asked) -> str:
     questions = [worker.ask(side) for side in (earlier(selection, asked), selection)]
-    sides = cut(*(question.stacks(_MOST_STACKS) for question in questions))
+    sides = cut(*(question.heaviest(_MOST_STACKS) for question in questions))
     worker.check()
     for name, side in zip(("before", "after"), sides, strict=True):
         if not side:
             raise ComparisonError(f"there are no samples {name}: nothing to compare")
     before, after = (
-        _dated(profile_of(question.selection, stacks, question.coverage()), question.selection)
+        _dated(
+            profile_of(question.selection, question.named(stacks), question.coverage()),
+            question.selection,
+        )
         for question, stacks in zip(questions, sides, strict=True)
     )
     return html.comparison(before, after, f"{before.title} -> {after.title}")

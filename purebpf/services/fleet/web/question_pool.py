@@ -76,7 +76,7 @@ class QuestionPool:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._quick = _Lane("48MB", "48MB", Turns())
-        self._slow = _Lane("128MB", "700MB", Turns(long_s=_SLOW_WAIT_S))
+        self._slow = _Lane("96MB", "160MB", Turns(long_s=_SLOW_WAIT_S))
         self._slow_questions: dict[Hashable, None] = {}
         self._runs: dict[_Run, None] = {}
         self._is_ending = False

@@ -14,7 +14,7 @@ import pytest
 from starlette.applications import Starlette
 
 from purebpf.services.fleet import cut as cutting
-from purebpf.services.fleet.answers import FramePlace, Function, Functions, Host, Moment, Weighted
+from purebpf.services.fleet.answers import FramePlace, Function, Functions, Host, Moment, Numbered
 from purebpf.services.fleet.coverage import Coverage
 from purebpf.services.fleet.cut import cut
 from purebpf.services.fleet.selection import Selection, SelectionError, parse_range
@@ -91,7 +91,7 @@ def test_columns_are_minutes_or_hours(hours: int, length_us: int, number: int) -
 
 
 def test_few_stacks_stay_as_they_are() -> None:
-    side = [Weighted("s", (place("leaf"), place("main")), 1)]
+    side = [Numbered("s", (place("leaf"), place("main")), 1)]
     assert cut(side) == [side]
 
 
@@ -99,11 +99,11 @@ def test_what_is_small_on_both_sides_is_cut(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(cutting, "_MANY", 2)
     main = place("main")
     before = [
-        Weighted("s", (place("large"), main), 100_000),
-        *(Weighted("s", (place(f"small{number}"), main), 1) for number in range(9)),
-        Weighted("s", (place("grew"), main), 1),
+        Numbered("s", (place("large"), main), 100_000),
+        *(Numbered("s", (place(f"small{number}"), main), 1) for number in range(9)),
+        Numbered("s", (place("grew"), main), 1),
     ]
-    after = [Weighted("s", (place("large"), main), 900), Weighted("s", (place("grew"), main), 100)]
+    after = [Numbered("s", (place("large"), main), 900), Numbered("s", (place("grew"), main), 100)]
     first, second = cut(before, after)
     assert sum(each.value for each in first) == sum(each.value for each in before)
     rests = [each for each in first if each.frames[0].function == "[less than 0.05 %]"]
