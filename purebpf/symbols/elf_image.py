@@ -26,7 +26,7 @@ __all__ = ["ElfImage", "Section", "Segment", "virtual_offset"]
 EM_X86_64 = 62
 ET_REL = 1
 ET_DYN = 3
-PT_LOAD, PT_NOTE = 1, 4
+PT_LOAD, PT_INTERP, PT_NOTE = 1, 3, 4
 PF_X = 1
 SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 4, 7, 8, 11
 SHF_ALLOC, SHF_EXECINSTR, SHF_TLS = 2, 4, 0x400
@@ -37,6 +37,7 @@ _MAX_SEGMENTS = 1 << 10
 """Each look-up walks over them; the kernel executes no file with more (load_elf_phdrs)."""
 _MAX_NOTES = 1 << 20
 """Bytes of notes, all sections together, in which a build id is looked for."""
+_LONGEST_PATH = 4096
 _MAX_READ = 1 << 28
 """More than any real symbol table: a file that claims more is not believed."""
 
@@ -219,6 +220,15 @@ class ElfImage:
             if description:
                 return description
         return b""
+
+    @property
+    def interpreter(self) -> str:
+        """The path of the dynamic linker that a program names; "" for others."""
+        for segment in self.segments:
+            if segment.type == PT_INTERP:
+                path = self.read(segment.offset, min(segment.file_size, _LONGEST_PATH))
+                return path.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+        return ""
 
     @cached_property
     def debug_link(self) -> tuple[str, int] | None:

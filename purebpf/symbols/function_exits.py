@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from purebpf.symbols.code_range import CodeRange
+from purebpf.symbols.stack_depth import depth_at
 from purebpf.symbols.x86_64_code import (
     INSTRUCTION_POINTER,
     CodeError,
@@ -29,6 +30,8 @@ ALWAYS = 16
 
 _MOST_FUNCTIONS = 32
 _MOST_BYTES = 1 << 18
+_MOST_FOLLOWED = 1 << 14
+"""Bytes of a function whose size is not known."""
 _MOST_PLACES = 256
 """Each is a probe."""
 _CHECKED = 1 << 10
@@ -133,6 +136,7 @@ class _Walk:
     def __init__(self, file: FileCode, start: int) -> None:
         self._file = file
         self._ranges: dict[int, CodeRange] = {}
+        self._followed: dict[int, CodeRange] = {}
         self._starts: set[int] = set()
         self._targets: set[int] = set()
         self._returns: list[int] = []
@@ -182,7 +186,7 @@ class _Walk:
         """Decode a range; its direct jumps, with their targets."""
         if self._is_inside(start):
             return
-        extent = self._file.range_of(start)
+        extent = self._followed.get(start) or self._file.range_of(start)
         assert extent is not None
         start = extent.start
         self._ranges[start] = extent
@@ -227,13 +231,40 @@ class _Walk:
             raise CodeError(f"a jump through a retpoline at {at:#x}")
         extent = file.range_of(target)
         if extent is None:
-            raise CodeError(f"the jump at {at:#x} leads to {target:#x}, where no function is known")
+            if not self._follow(at, target):
+                why = f"the jump at {at:#x} leads to {target:#x}, where no function is known"
+                raise CodeError(why)
+            extent = self._followed[target]
         self._waiting.append(target)
         if extent.start != target:  # compilers make such jumps into cold parts alone
             self._targets.add(target)
         elif not file.is_part(target):
             self._entered.append(target)
             self._jumps.append((_probed(at, jump), _condition(jump)))
+
+    def _follow(self, at: int, target: int) -> bool:
+        """Find the end of a function without a symbol by its code, as stripped files of musl have.
+
+        Returns:
+            False: it may be a cold part of the function that jumps to it, or have cases of a switch
+            behind the code that is seen.
+        """
+        jumping = next(one for one in self._ranges.values() if one.start <= at < one.end)
+        before = self._file.code(jumping.start, jumping.end - jumping.start)
+        if depth_at(before, at - jumping.start) != 0:
+            return False
+        code = self._file.code(target, _MOST_FOLLOWED)
+        size = least_size(code)
+        place, last = 0, None
+        while place < size:
+            last = decode(code, place)
+            place += last.size
+            if last.flow is Flow.INDIRECT:
+                return False
+        if last is None or (last.flow is Flow.NEXT and last.opcode not in _HALTS):
+            return False
+        self._followed[target] = CodeRange(target, target + size)
+        return True
 
     def _indirect(self, before: list[tuple[int, Instruction]], has_table: bool) -> None:
         """An indirect jump, the last of these: to a case of a switch, or out of the function.

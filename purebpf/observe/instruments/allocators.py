@@ -183,8 +183,19 @@ def allocator_in(file: str) -> Allocator:
 
 
 def executable_allocator(path: str) -> list[Allocator]:
-    """Return the allocator in a program itself, as a static one has; nothing for a script."""
-    return _look_into(path, EVERY_PROCESS, Budget())
+    """Return the allocator in a program itself, as a static one has; nothing for a script.
+
+    The C library of a program of musl is the dynamic linker that it names.
+    """
+    found = _look_into(path, EVERY_PROCESS, Budget())
+    try:
+        with opened_regular(path) as fd:
+            linker = image_of(fd, path, Budget().spend).interpreter
+    except (KernelError, PurebpfError, OSError):
+        return found
+    if os.path.basename(linker).startswith("ld-musl"):
+        found += _look_into(os.path.realpath(linker), EVERY_PROCESS, Budget())
+    return found
 
 
 def _candidates(pid: int) -> Iterable[str]:

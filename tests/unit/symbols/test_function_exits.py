@@ -70,6 +70,51 @@ def test_a_call_goes_on_in_the_function_that_is_jumped_to():
     assert found == Exits((G + 1,), (), ((F, ALWAYS),), (G,))
 
 
+class Stripped(Code):
+    """The first function has a symbol, the others have none."""
+
+    def range_of(self, address: int) -> CodeRange | None:
+        known = super().range_of(address)
+        return known if known and known.start == F else None
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "returns"),
+    [
+        ("", "85 ff 74 01 c3 90 c3", (G + 4, G + 6)),
+        ("53 5b", "c3", (G,)),
+        ("48 83 ec 18 48 83 c4 18", "c3", (G,)),
+        ("55 48 89 e5 48 83 e4 f0 c9", "f4", ()),  # musl's a_crash()
+    ],
+)
+def test_a_function_without_a_symbol_that_is_jumped_to(before, code, returns):
+    """musl's malloc is a jump to a function that a stripped library does not name."""
+    at = F + len(bytes.fromhex(before))
+    functions = {F: before + jump("e9", at, G), G: code + "90" * 8}
+    found = find_exits(Stripped(functions), F)
+    assert found == Exits(returns, (), ((at, ALWAYS),), (G,))
+
+
+@pytest.mark.parametrize(
+    ("before", "code"),
+    [
+        ("53", "c3"),  # as jumps into cold parts are: the stack is not as at the start
+        ("48 83 ec 08", "c3"),
+        ("48 8d 64 24 f8", "c3"),
+        ("c9", "c3"),  # without a frame pointer
+        ("85 ff 74 01 53", "c3"),  # pushed on one way only
+        ("", "ff e0"),  # cases of a switch may follow
+        ("", "90 06"),
+        ("", "90"),
+    ],
+)
+def test_code_without_a_symbol_that_may_be_something_else(before, code):
+    at = F + len(bytes.fromhex(before))
+    functions = {F: before + jump("e9", at, G), G: code}
+    with pytest.raises(CodeError, match="where no function is known"):
+        find_exits(Stripped(functions), F)
+
+
 def test_a_jump_may_have_a_condition():
     found = exits({F: jump("0f 85", F, G) + "c3", G: "c3"})
     assert found == Exits((F + 6, G), (), ((F, 5),), (G,))
