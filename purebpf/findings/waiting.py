@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
-from purebpf.findings.ownership import FrameLike, Program, is_interpreter, short_name
+from purebpf.findings.ownership import FrameLike, Program, is_interpreter, is_java, short_name
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
@@ -276,6 +276,8 @@ def judge(
         kind = "connect"  # a full queue of connections to accept
     if kind == "futex":
         kind = _kind_of_futex(user)
+        if kind == "cond" and program.exe.endswith("/java") and _is_unread(user):
+            kind = "java-park"
     elif kind == "poll" and is_connection:
         kind = "sock-read"
     if kind in _OF_SUBPROCESSES and any(map(_is_of_subprocesses, user)):
@@ -455,6 +457,11 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
     if _NATIVE_LOCKS.search(head) and ("cond" not in head or "mutex_cond_lock" in head):
         return "lock"
     return "cond"
+
+
+def _is_unread(user: Sequence[FrameLike]) -> bool:
+    """Return True for a stack without a frame of the JVM or of Java, which all its waits have."""
+    return not any("libjvm" in frame.module or is_java(frame) for frame in user)
 
 
 def _kind_of_park(names: Sequence[str]) -> str:

@@ -26,6 +26,8 @@ _KINDS = {
 }
 """Waits in the handler of a request that nobody wants, and their reason."""
 _WAITING = ("connection", "lock", "permit")
+_AT_WORK = ("answer", "sleep", "write", "lock", "connection")
+"""Waits of goroutines that no request has called, and that do not wait for something to do."""
 _LEAST_GROWTH, _FEWEST = 30, 60
 """Goroutines, from the first look to the last one, and in all."""
 _LOOKS = 3
@@ -42,7 +44,7 @@ def waiting_handlers(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             *("waits", stay.comm, (stay.pid,), cost),
             f"{count_threads(stays, 'wait')}{what} in {evidence.spell(stay.own)}",
-            _users(evidence, stay) or (_KINDS[stay.kind],),
+            _users(evidence, stay) or _receivers(evidence, stay),
             dump_of(evidence, stay.pid),
             own=evidence.source(stay.own),
         )
@@ -53,14 +55,37 @@ def _users(evidence: Evidence, stay: Stay) -> tuple[str, ...]:
     if stay.kind != "connection":
         return ()
     activity = describe_activity(evidence, inside(evidence, stay.pid, stay.own, _WAITING))
+    holder = f"who has one {activity}" if activity else _KINDS[stay.kind]
+    return holder, _server(evidence, stay)
+
+
+def _receivers(evidence: Evidence, stay: Stay) -> tuple[str, ...]:
+    """Clauses about the goroutines that no request has called: one of them receives, too slowly."""
+    if are_coroutines(stay.user):
+        return (_KINDS[stay.kind],)
+    others = [
+        one
+        for one in evidence.goroutines
+        if one.pid == stay.pid and one.kind in _AT_WORK and not one.is_called
+    ]
+    activity = describe_activity(evidence, others)
+    if not activity:
+        return (_KINDS[stay.kind],)
+    has_peer = any(one.kind == "answer" for one in others)
+    server = _server(evidence, stay) if has_peer else ""
+    each = "each of " if len({one.tid for one in others}) > 1 else ""
+    whose = f"{each}{count_threads(others)} outside of requests {activity}"
+    return _KINDS[stay.kind], whose, server
+
+
+def _server(evidence: Evidence, stay: Stay) -> str:
+    """A clause about the only peer that a program is a client of."""
     peers = {
         spell_endpoint(end)
         for end in evidence.connections.ends_of(stay.pid)
         if evidence.connections.side(end) is Side.CLIENT
     }
-    server = f"its connections lead to {peers.pop()}" if len(peers) == 1 else ""
-    holder = f"who has one {activity}" if activity else _KINDS[stay.kind]
-    return holder, server
+    return f"its connections lead to {peers.pop()}" if len(peers) == 1 else ""
 
 
 def _is_wanted(stay: Stay) -> bool:

@@ -361,12 +361,26 @@ def datagrams(evidence: Evidence) -> Iterator[Finding]:
         f"sends {sent / elapsed_s:.0f} UDP packets a second (sendto)"
         + (f" in {function}" if function else ""),
         (
-            f"{evidence.name(receiver)} takes {received / elapsed_s:.0f}" if receiver else "",
+            _takes(evidence, receiver, received / elapsed_s),
             dropped if drops > 1 else "",
             f"softirq {softirq:.2f} CPUs, {share(softirq, evidence.facts.cpus)} of all",
         ),
         ("profile", "-p", str(who)),
     )
+
+
+def _takes(evidence: Evidence, receiver: int, rate: float) -> str:
+    """A clause about who receives, at its port if it has one only."""
+    if not receiver:
+        return ""
+    ports = {
+        socket.port
+        for socket in evidence.facts.sockets
+        if socket.protocol.startswith("udp")
+        and receiver in evidence.connections.sockets.get(socket.inode, ())
+    }
+    at = f" at port {ports.pop()}" if len(ports) == 1 else ""
+    return f"{evidence.name(receiver)} takes {rate:.0f}{at}"
 
 
 def _most(evidence: Evidence, calls: tuple[str, ...]) -> tuple[int, int]:

@@ -106,6 +106,26 @@ def test_handlers_that_wait_to_send_to_a_channel() -> None:
     assert "who receives is slow, or gone" in text
 
 
+def test_the_work_of_those_that_may_receive() -> None:
+    asking = ("runtime.gopark", "runtime.selectgo", "net/http.(*persistConn).roundTrip")
+    work = group(asking, "main.render", BACKGROUND, 3, 3, 3, 3, 3)
+    text = said(find(measured(group(SENDING, "main.mail", SERVE, 4, 4, 3, 4, 4), work)), "waits")
+    assert "each of 3 goroutines outside of requests waits for an answer in main.render" in text
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        group(RECEIVING, "main.work", BACKGROUND, 3, 3, 3, 3, 3),
+        group(SLEEPING, "main.list", SERVE, 3, 3, 3, 3, 3),
+    ],
+    ids=["waits for something to do", "another request"],
+)
+def test_others_that_receive_nothing(other: Goroutines) -> None:
+    found = find(measured(group(SENDING, "main.mail", SERVE, 4, 4, 3, 4, 4), other))
+    assert "outside of requests" not in said(found, "waits")
+
+
 def test_handlers_that_wait_for_a_connection_of_a_pool() -> None:
     inside = ("runtime.gopark", "runtime.selectgo", "database/sql.(*DB).conn")
     text = said(find(measured(group(inside, "main.list", SERVE, 4, 4, 3, 4, 4))), "waits")

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from purebpf.findings.facts import Activity, Endpoint, Facts, JavaMonitor, WaitSum, WakerSum
+from purebpf.findings.facts import (
+    Activity,
+    Endpoint,
+    Facts,
+    JavaMonitor,
+    WaitSum,
+    WakerSum,
+)
 from purebpf.findings.find import find
-from tests.support.builders.facts import facts, native, waiting
+from tests.support.builders.facts import facts, native, running, waiting
 
 JAVA = "/usr/lib/jvm/jdk/bin/java"
 PARKED = (native("pthread_cond_wait"), native("Parker::park(bool, long)"), native("Unsafe_Park"))
@@ -107,3 +114,31 @@ def test_the_function_that_waits_for_its_turn_is_named() -> None:
     )
     (finding,) = find(measured)
     assert finding.text.endswith("(park), in shop.Store.lend")
+
+
+def unread(*, waker: int, exe: str = JAVA) -> Facts:
+    """Four threads, one of which runs at a time; no stack of their waits was read."""
+    stays = [
+        named(one, f"checkout-{tid}")
+        for tid in range(20, 24)
+        for one in (
+            waiting(7, tid, "futex", seconds=7.5),
+            running(7, tid, native("JIT_frame", ""), seconds=2.4),
+        )
+    ]
+    wakers = tuple(WakerSum(tid, "futex", 7, waker, 7.5, 100) for tid in range(20, 24))
+    return facts(*stays, exe=exe, wakers=wakers)
+
+
+def test_threads_whose_waits_were_not_read_may_take_turns() -> None:
+    found = [finding for finding in find(unread(waker=21)) if finding.kind == "lock-convoy"]
+    assert found[0].text.startswith('4 threads "checkout" wait for each other')
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [unread(waker=99), unread(waker=21, exe="/usr/bin/app")],
+    ids=["woken by who submits", "no JVM"],
+)
+def test_unread_waits_are_not_always_turns(measured: Facts) -> None:
+    assert "lock-convoy" not in {finding.kind for finding in find(measured)}

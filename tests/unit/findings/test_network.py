@@ -115,7 +115,18 @@ def test_the_receiver_that_loses_datagrams_is_named_with_its_work() -> None:
 def test_a_flood_is_told_of_its_sender() -> None:
     flood = losing(drops=400_000)
     assert [one.kind for one in find(flood) if "datagram" in one.kind] == ["datagram-storm"]
+    assert "takes 450 at port 514" in said(flood, "datagram-storm")
     assert said(losing(drops=100), "datagrams-lost") == ""
+
+
+def test_a_receiver_with_two_ports_is_told_without_them() -> None:
+    flood = losing(drops=400_000)
+    other = Socket(3, "udp", "127.0.0.1", 515, "", 0, 7)
+    flood = flood._replace(
+        sockets=(*flood.sockets, other),
+        descriptors={**flood.descriptors, 7: {3: "socket:[1]", 4: "socket:[3]"}},
+    )
+    assert "takes 450;" in said(flood, "datagram-storm")
 
 
 def connecting(times: int = 1500, **more: object) -> Facts:
