@@ -44,8 +44,7 @@ class UserRow(NamedTuple):
 
     Attributes:
         name: of the group: the caller's function, a lock, a command, a cgroup.
-        pid, tid: of the process, thread or owner; 0: not known, or not grouped by. An owner has the
-            number that its own PID namespace gives it.
+        pid, tid: of the process, thread or owner; 0: not known, or not grouped by.
         type: one of `purebpf.tools.lock.request.USER_TYPES`.
         address: of the lock in the process, where waits are grouped by lock; else 0.
         waits: that ended; `open`: those that had not, when the run did.

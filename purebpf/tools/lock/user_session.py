@@ -14,6 +14,7 @@ from purebpf.measure.event_session import Ending
 from purebpf.measure.stacks.session import UserStackSession
 from purebpf.measure.stop import HasFileno
 from purebpf.measure.targets import NoSuchTargetError
+from purebpf.measure.thread_numbers import own_numbers
 from purebpf.observe.instruments.futex_tracer import FutexSum, FutexTracer, SlowWait, futex_request
 from purebpf.observe.instruments.stack_maps import max_depth
 from purebpf.observe.instruments.task_filter import TaskFilter
@@ -108,6 +109,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         self.old_waits: tuple[OldWait, ...] = ()
         self.at_work: tuple[TimePlace, ...] = ()
         self._old = OldWaits(())
+        self._numbers: dict[int, dict[int, int]] = {}
 
     def __enter__(self) -> Self:
         if (machine := os.uname().machine) != _MACHINE:
@@ -220,12 +222,28 @@ class UserLocks(UserStackSession[FutexTracer]):
             lock=wait.address,
             name=regions.name(wait.pid, wait.address),
             took_ns=wait.took_ns,
-            owner_tid=wait.owner if place.type == "mutex" else 0,
+            owner_tid=self._owner_of(wait, place),
             wake_ns=wait.wake_ns,
             caller=place.caller,
             stack=_names(stacks, wait.stack, wait) if shows else (),
             waker=_names(stacks, wait.waker_stack, wait) if shows and wait.waker_stack else (),
         )
+
+    def _owner_of(self, wait: SlowWait, place: Wait) -> int:
+        """Return the owner's thread ID as we see it, 0 where it is not known."""
+        if place.type != "mutex" or not wait.owner:
+            return 0
+        return self._as_seen(wait.pid, wait.owner)
+
+    def _as_seen(self, pid: int, tid: int) -> int:
+        """Return the thread ID that we see for one that a process wrote to its memory.
+
+        0 is a thread of a container that is gone.
+        """
+        numbers = self._numbers.get(pid)
+        if numbers is None or (numbers and tid not in numbers):
+            numbers = self._numbers[pid] = own_numbers(pid)
+        return numbers.get(tid, 0) if numbers else tid
 
     def _resolve(self, numbers: set[int]) -> tuple[Stacks, dict[int, int]]:
         """Return the stacks, and the final numbers of the stacks that programs counted under
@@ -298,7 +316,7 @@ class UserLocks(UserStackSession[FutexTracer]):
         elif by == "cgroup":
             name = self._watch.followed.cgroups.of(most.pid)
         elif by == "owner":
-            tid = _owner(wait, most)
+            tid = self._as_seen(pid, _owner(wait, most))
             name = ""
             if tid:
                 name = proc.comm(f"{pid}/task/{tid}") or self._watch.followed.names.of(pid)

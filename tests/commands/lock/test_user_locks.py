@@ -55,7 +55,11 @@ class Held:
     def hold(self) -> int:
         """Until all threads wait; when that was seen, in nanoseconds."""
         self.step()
-        assert int(self.read()) == self.pid
+        said = int(self.read())
+        if said != self.pid:  # the program runs in a PID namespace of its own, below unshare
+            assert said == 1
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+            self.pid = int(children)
         tasks = Path(f"/proc/{self.pid}/task")
         while True:
             calls = [(tasks / tid / "syscall").read_text() for tid in os.listdir(tasks)]
@@ -79,8 +83,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def held(program: Path, kind: str) -> Iterator[Held]:
-    words = [str(program), kind, str(THREADS)]
+def held(program: Path, kind: str, prefix: tuple[str, ...] = ()) -> Iterator[Held]:
+    words = [*prefix, str(program), kind, str(THREADS)]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -127,6 +131,19 @@ def test_the_owner_of_a_mutex_is_the_thread_that_holds_it(program):
         (row,) = locks.rows
     assert (row.pid, row.tid, row.name) == (process.pid, process.pid, "user_locks")
     assert (row.waits, row.open) == (0, THREADS)
+
+
+def test_the_owner_in_a_pid_namespace_has_the_number_that_we_see(program):
+    isolated = ("unshare", "--pid", "--fork", "--kill-child")
+    with (
+        held(program, "mutex", prefix=isolated) as process,
+        UserLocks(LockOptions(by="owner")) as locks,
+    ):
+        process.hold()
+        locks.stop()
+    assert process.pid != process.process.pid
+    row = next(row for row in locks.rows if row.pid == process.pid)
+    assert (row.tid, row.name) == (process.pid, "user_locks")
 
 
 def test_a_lock_has_the_name_of_its_variable(program):
