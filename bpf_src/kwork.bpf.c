@@ -23,6 +23,7 @@ enum kind {
 };
 
 #define NAME_LENGTH 32
+#define COMM_LENGTH 16
 #define NO_DELAY (~0ULL)
 
 struct row_key {
@@ -58,6 +59,17 @@ struct ended_run {
 	char name[NAME_LENGTH]; // of an interrupt's handler
 };
 
+// The process that a softirq interrupts: what it does may have raised it, a packet to this machine.
+struct host_key {
+	u32 softirq;
+	u32 pid;
+};
+
+struct host {
+	u64 total_ns;
+	char comm[COMM_LENGTH];
+};
+
 struct losses {
 	u64 runs_full;	  // runs that found no room in the ring
 	u64 rows_full;	  // runs that found no row
@@ -66,6 +78,7 @@ struct losses {
 	u64 ends_missed;  // runs of which the end was not seen
 	u64 before;	  // runs that were under way when the measurement began
 	u64 clock_backwards;
+	u64 hosts_full; // runs of softirqs in processes that found no place
 };
 
 // A run that has begun.
@@ -134,11 +147,19 @@ struct {
 } rows SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct host_key);
+	__type(value, struct host);
+} hosts SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);
 } ended_runs SEC(".maps");
 
 static const struct row no_row;
+static const struct host no_host;
 
 static __always_inline struct cpu_state *own_state(void)
 {
@@ -172,6 +193,25 @@ static __always_inline void send(struct run *run, u32 kind, u32 cpu, u64 now_ns,
 		COUNT(runs_full);
 }
 
+// The idle task is no process.
+static __always_inline void add_to_host(u32 softirq, u64 took_ns)
+{
+	struct host_key key = {.softirq = softirq, .pid = bpf_get_current_pid_tgid() >> 32};
+	struct host *host;
+	bool is_new;
+
+	if (!key.pid)
+		return;
+	host = find_or_add_entry(&hosts, &key, &no_host, &is_new);
+	if (!host) {
+		COUNT(hosts_full);
+		return;
+	}
+	if (is_new)
+		bpf_get_current_comm(host->comm, sizeof(host->comm));
+	__sync_fetch_and_add(&host->total_ns, took_ns);
+}
+
 static __noinline int add(struct run *run, u32 kind, u64 handler)
 {
 	struct row_key key = {.kind = kind, .cpu = bpf_get_smp_processor_id()};
@@ -186,6 +226,8 @@ static __noinline int add(struct run *run, u32 kind, u64 handler)
 	took_ns = since(run->began_ns, now_ns);
 	if (with_runs)
 		send(run, kind, key.cpu, now_ns, handler);
+	if (kind == SOFTIRQ)
+		add_to_host(run->id, took_ns);
 	row = find_or_add_entry(&rows, &key, &no_row, &is_new);
 	if (!row) {
 		COUNT(rows_full);

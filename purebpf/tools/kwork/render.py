@@ -32,6 +32,9 @@ _KEYS = {
     "maxdelay": lambda row: row.max_delay_ns,
 }
 _NAME = 24
+_MUCH, _PART, _HOSTS = 1.0, 0.05, 2
+"""Percent of the CPUs from which the processes that a softirq interrupts are named; the part of the
+time of the least of them, and how many."""
 
 
 class Layout(NamedTuple):
@@ -78,6 +81,7 @@ def _text(result: Result, rows: Sequence[KworkRow], layout: Layout) -> Iterator[
     yield f"{'KIND':7} {'NAME':{_NAME}} {head}\n"
     for row in rows[: layout.most]:
         yield f"{row.kind:7} {_name(row)} {_numbers(row, result, layout)}\n"
+        yield from _hosts(row, result)
         for function in row.stack:
             yield f"            {printable(function)}\n"
         if layout.histogram:
@@ -127,6 +131,19 @@ def _numbers(row: KworkRow, result: Result, layout: Layout) -> str:
     return " ".join(f"{text:>7}" for text in texts)
 
 
+def _hosts(row: KworkRow, result: Result) -> Iterator[str]:
+    """Yield a line about the processes in which a softirq took much time."""
+    if row.kind != "softirq" or row.cpu >= 0 or _percent(row.total_ns, result) < _MUCH:
+        return
+    shares = [
+        f"{printable(host.comm)} ({host.pid}) {100 * host.total_ns / row.total_ns:.0f} %"
+        for host in result.hosts
+        if host.softirq == row.name and host.total_ns > _PART * row.total_ns
+    ]
+    if shares:
+        yield f"        in the time of {', '.join(shares[:_HOSTS])}\n"
+
+
 def _percent(time_ns: int, result: Result) -> float:
     """Return the percentage of the time of all CPUs."""
     return 100 * time_ns / (1e9 * result.elapsed_s * result.cpus) if result.elapsed_s else 0.0
@@ -156,6 +173,8 @@ def _document(result: Result, rows: Sequence[KworkRow]) -> dict[str, object]:
         "loss": {cause.name: cause.lost for cause in result.loss.causes},
         "notes": list(result.notes),
     }
+    if result.hosts:
+        document["hosts"] = [host._asdict() for host in result.hosts]
     if result.shares is not None:
         document["cpu_times"] = [share._asdict() for share in result.shares.cpus]
         document["tasks"] = [task._asdict() for task in result.shares.tasks]

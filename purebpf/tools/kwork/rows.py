@@ -11,7 +11,7 @@ from purebpf.tuples import NamedTuple
 if TYPE_CHECKING:
     from purebpf.observe.instruments.cpu_shares import Shares
 
-__all__ = ["SOFTIRQS", "KworkRow", "Result", "Run", "merge", "subtract"]
+__all__ = ["SOFTIRQS", "Host", "KworkRow", "Result", "Run", "merge", "subtract", "subtract_hosts"]
 
 SOFTIRQS = (
     *("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer"),
@@ -60,6 +60,23 @@ class KworkRow(NamedTuple):
         return (self.kind, self.id, self.cpu, self.stack)
 
 
+class Host(NamedTuple):
+    """The time of a softirq in a process that it interrupted.
+
+    What the process did may have raised it: a packet to this machine is received while it is sent.
+
+    Attributes:
+        softirq: its name, as of `KworkRow.name`.
+        pid, comm: of the process.
+        total_ns: the time.
+    """
+
+    softirq: str
+    pid: int
+    comm: str
+    total_ns: int
+
+
 class Run(NamedTuple):
     """A run of an interrupt, a softirq, work or a timer. Times are nanoseconds of CLOCK_MONOTONIC.
 
@@ -82,7 +99,8 @@ class Run(NamedTuple):
 class Result(NamedTuple):
     """The measured work of an interval or a whole run; `time_s` is its end, since the start.
 
-    `shares`: the time of each CPU and each task; None: not asked for.
+    `shares`: the time of each CPU and each task; None: not asked for. `hosts`: the processes that
+    softirqs interrupted, most time first.
     """
 
     rows: tuple[KworkRow, ...]
@@ -92,6 +110,7 @@ class Result(NamedTuple):
     loss: Loss
     notes: tuple[str, ...] = ()
     shares: Shares | None = None
+    hosts: tuple[Host, ...] = ()
 
 
 def merge(rows: Iterable[KworkRow]) -> list[KworkRow]:
@@ -143,3 +162,13 @@ def _less(row: KworkRow, before: KworkRow) -> KworkRow:
         buckets=tuple(count - less for count, less in pairs),
         delay_buckets=tuple(count - less for count, less in delays),
     )
+
+
+def subtract_hosts(now: Iterable[Host], before: Iterable[Host]) -> tuple[Host, ...]:
+    """Return the differences between two readings, most time first."""
+    earlier = {(host.softirq, host.pid): host.total_ns for host in before}
+    left = (
+        host._replace(total_ns=host.total_ns - earlier.get((host.softirq, host.pid), 0))
+        for host in now
+    )
+    return tuple(sorted((host for host in left if host.total_ns), key=lambda host: -host.total_ns))

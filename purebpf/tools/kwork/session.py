@@ -28,7 +28,16 @@ from purebpf.results import Cause, Loss, count_cause
 from purebpf.symbols.frame import is_of_tracepoint, spell_kernel_frame
 from purebpf.syscall import proc
 from purebpf.tools.kwork.request import KINDS, PROGRAMS, KworkOptions
-from purebpf.tools.kwork.rows import SOFTIRQS, KworkRow, Result, Run, merge, subtract
+from purebpf.tools.kwork.rows import (
+    SOFTIRQS,
+    Host,
+    KworkRow,
+    Result,
+    Run,
+    merge,
+    subtract,
+    subtract_hosts,
+)
 
 __all__ = ["Kwork", "supported_kinds"]
 
@@ -46,6 +55,7 @@ _LOSSES = {
     "nested": "runs were dropped, as more than 4 were nested in one another",
     "ends_missed": "runs have an end that was not seen; they are not counted",
     "before": "runs were under way when the measurement began",
+    "hosts_full": "runs of softirqs were in processes beyond 4096: these are not named",
     "clock_backwards": "times had a clock that ran backwards; they count as 0 ns",
     "stacks_full": "stacks were dropped: the table of stacks was full",
     "in_flight": "runs were under way at the end; they are not counted",
@@ -74,6 +84,7 @@ class Kwork(Closing):
         self._function = cache(self._name_function)
         self._queuers = cache(self._name_stack)
         self._before: list[KworkRow] = []
+        self._hosts_before: tuple[Host, ...] = ()
         self.last_runs: tuple[Run, ...] = ()
         """The runs that `stop()` found, which `runs()` had not given yet."""
         self._owned = ExitStack()
@@ -151,7 +162,9 @@ class Kwork(Closing):
         measured = len(self._options.cpus or cpus.online())
         shares = None if self._shares is None else self._shares.take()
         loss = self._loss()
-        return Result(tuple(rows), elapsed_s, time_s, measured, loss, self._notes, shares)
+        hosts = tuple(self._hosts())
+        changes, self._hosts_before = subtract_hosts(hosts, self._hosts_before), hosts
+        return Result(tuple(rows), elapsed_s, time_s, measured, loss, self._notes, shares, changes)
 
     def stop(self) -> Result:
         """End, read the work since the start or the last `interval()`, and close.
@@ -192,12 +205,18 @@ class Kwork(Closing):
                 self._queuers(key.stack),
             )
 
+    def _hosts(self) -> Iterator[Host]:
+        for key, host in self._object.maps["hosts"].items():
+            name = _name_softirq(key.softirq)
+            if self._is_wanted(name):
+                yield Host(name, key.pid, host.comm, host.total_ns)
+
     def _name(self, key: Any, row: Any) -> str:
         kind = KINDS[key.kind]
         if kind == "irq":
             return f"{row.name}:{key.id}"
         if kind == "softirq":
-            return SOFTIRQS[key.id] if key.id < len(SOFTIRQS) else f"softirq {key.id}"
+            return _name_softirq(key.id)
         return self._function(key.id)
 
     def _name_function(self, address: int) -> str:
@@ -229,6 +248,10 @@ class Kwork(Closing):
     def close(self) -> None:
         """End it without a result, and release its resources; again is harmless."""
         self._owned.close()
+
+
+def _name_softirq(number: int) -> str:
+    return SOFTIRQS[number] if number < len(SOFTIRQS) else f"softirq {number}"
 
 
 def _causes(counts: Mapping[str, int]) -> Iterator[Cause]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import time
 from collections import Counter
 from itertools import pairwise
@@ -238,3 +239,20 @@ def test_the_lines_of_runs_are_in_the_order_of_their_ends() -> None:
     ends = [json.loads(line)["ended_ns"] for line in shown.stdout.splitlines()]
     assert len(ends) > 5
     assert all(later - sooner > -1_000_000 for sooner, later in pairwise(ends))
+
+
+def test_packets_to_this_machine_are_received_in_the_time_of_their_sender():
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
+        Kwork(KworkOptions(kinds=("softirq",), names=("net_rx",))) as kwork,
+    ):
+        receiver.bind(("127.0.0.1", 0))
+        for _ in range(3001):
+            sender.sendto(b"x", receiver.getsockname())
+        result = kwork.stop()
+    (row,) = result.rows
+    mine = next(host for host in result.hosts if host.pid == os.getpid())
+    assert mine.softirq == "net_rx"
+    assert 0 < mine.total_ns <= row.total_ns
+    assert sum(host.total_ns for host in result.hosts) <= row.total_ns

@@ -8,7 +8,7 @@ from purebpf.observe.instruments.cpu_shares import CpuShare, Shares, TaskShare
 from purebpf.results import Cause, Loss
 from purebpf.results.shape.histogram import BUCKETS, bucket_bounds
 from purebpf.tools.kwork.render import Layout, csv_header, render
-from purebpf.tools.kwork.rows import KworkRow, Result, merge, subtract
+from purebpf.tools.kwork.rows import Host, KworkRow, Result, merge, subtract, subtract_hosts
 
 LOSS = Loss(causes=(Cause("rows_full", 3, "3 runs were not counted"),))
 
@@ -148,3 +148,34 @@ def test_json_of_top_has_every_task() -> None:
     assert document["cpu_times"][0]["irq_ns"] == 40_000_000
     (line,) = render(RESULT, "json", Layout())
     assert "tasks" not in json.loads(line)
+
+
+NET = row("softirq", "net_rx", 50_000_000, 30_000_000)
+HOSTS = (
+    Host("net_rx", 12, "sender", 60_000_000),
+    Host("timer", 13, "other", 10_000_000),
+    Host("net_rx", 14, "collector", 15_000_000),
+    Host("net_rx", 15, "bystander", 1_000_000),
+)
+
+
+def test_the_processes_that_a_busy_softirq_interrupts_are_named() -> None:
+    result = Result((NET, RCU), 2.0, 4.0, 2, LOSS, hosts=HOSTS)
+    line = text(Layout(), result).splitlines()[2]
+    assert line == "        in the time of sender (12) 75 %, collector (14) 19 %"
+    document = json.loads("".join(render(result, "json", Layout())))
+    assert document["hosts"][0]["total_ns"] == 60_000_000
+
+
+def test_softirqs_that_take_little_time_name_nobody() -> None:
+    rows = (RCU, NET._replace(cpu=1), NET._replace(kind="irq"))
+    result = Result(rows, 20.0, 4.0, 2, LOSS, hosts=(*HOSTS, Host("rcu", 12, "sender", 4000)))
+    assert "in the time of" not in text(Layout(), result)
+
+
+def test_hosts_of_an_interval_are_the_difference() -> None:
+    now = (HOSTS[0]._replace(total_ns=61_000_000), HOSTS[2], Host("net_rx", 16, "new", 5))
+    assert subtract_hosts(now, HOSTS) == (
+        Host("net_rx", 12, "sender", 1_000_000),
+        Host("net_rx", 16, "new", 5),
+    )
