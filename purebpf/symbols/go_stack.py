@@ -4,8 +4,7 @@ Go's own tracebacks go by it. A Go program has no call frame information when it
 frame pointers, which a leaf does not always have set up. Functions that change stacks have a mark
 in place of a depth, or added to it: see `_CHANGE_STACKS` and `_MARKED`.
 
-Layout: Go's src/runtime/symtab.go, pcvalue: for each function a list of pairs (change of the value,
-zigzag; instructions it holds for), in LEB128, from -1 on.
+`purebpf.symbols.go_values` has the layout.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from collections.abc import Iterator
 from purebpf.errors import FormatError
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_table import go_table
+from purebpf.symbols.go_values import go_values
 
 __all__ = ["ELSEWHERE", "FRAME_ELSEWHERE", "INTERRUPTED", "OUTERMOST", "GoStack", "go_stack"]
 
@@ -155,7 +155,7 @@ class GoStack:
                 data = self._read(self._table.numbers_at + numbers, _LONGEST) if is_sound else b""
         except FormatError:
             data = b""
-        for offset, depth in _values(data, max(1, self._table.quantum)):
+        for offset, depth in go_values(data, max(1, self._table.quantum)):
             if start + offset >= end:
                 return
             is_depth = 0 <= depth < _DEEPEST and not depth & 7
@@ -211,32 +211,3 @@ def _places(data: bytes, wanted: bytes, begin: int) -> Iterator[int]:
         if at < 0:
             return
         yield at
-
-
-def _values(data: bytes, quantum: int) -> Iterator[tuple[int, int]]:
-    """Yield the offset in the function at which a value begins, and the value; -1 at the end."""
-    value, reached, at = -1, 0, 0
-    while True:
-        change, at = _uleb(data, at)
-        if at < 0 or (not change and reached):
-            break
-        step, at = _uleb(data, at)
-        if at < 0:
-            break
-        value += ~(change >> 1) if change & 1 else change >> 1
-        if not step:
-            break
-        yield reached, value
-        reached += step * quantum
-    yield reached, -1
-
-
-def _uleb(data: bytes, at: int) -> tuple[int, int]:
-    """A number of up to 32 bits and where it ends; -1 if it is not well formed."""
-    number = shift = 0
-    for byte in data[at : at + 5]:
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return number, at + shift // 7
-    return 0, -1

@@ -45,6 +45,7 @@ class GoTable(NamedTuple):
         functions_at, names_at, numbers_at: offsets of the functions, of their names, and of the
             numbers that depend on the address, in the section.
         quantum: bytes of the shortest instruction.
+        is_1_20: of Go 1.20 or later, whose records are longer.
     """
 
     section: Section
@@ -54,6 +55,7 @@ class GoTable(NamedTuple):
     names_at: int
     numbers_at: int
     quantum: int
+    is_1_20: bool = True
 
 
 def has_go_table(image: ElfImage) -> bool:
@@ -80,7 +82,8 @@ def go_table(image: ElfImage) -> GoTable | None:
         return None
     begin = words[_FUNCTIONS]
     count = min(words[0], _MOST, max(0, size - begin - 4) // 8)
-    return GoTable(table, text, count, begin, words[_NAMES], words[_NUMBERS], quantum)
+    names, numbers = words[_NAMES], words[_NUMBERS]
+    return GoTable(table, text, count, begin, names, numbers, quantum, magic == _MAGICS[1])
 
 
 def go_functions(image: ElfImage) -> Iterator[tuple[int, int, bytes]]:

@@ -75,7 +75,7 @@ def _receivers(evidence: Evidence, stay: Stay) -> tuple[str, ...]:
     server = _server(evidence, stay) if has_peer else ""
     each = "each of " if len({one.tid for one in others}) > 1 else ""
     whose = f"{each}{count_threads(others)} outside of requests {activity}"
-    return _KINDS[stay.kind], whose, server
+    return whose, server
 
 
 def _server(evidence: Evidence, stay: Stay) -> str:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from purebpf.findings.facts import Goroutines
 from purebpf.findings.ownership import is_interpreter
 from purebpf.measure.activities import named_frames
-from purebpf.observe.runtimes.golang.goroutines_now import find_goroutines, read_goroutines
+from purebpf.observe.runtimes.golang.goroutines_now import (
+    find_goroutines,
+    inlined_functions,
+    read_goroutines,
+)
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.symbols.budget import Budget
+from purebpf.symbols.frame import Frame, Unknown
 from purebpf.syscall.process_memory import reading_others
 from purebpf.tools.triage.stack_looks import StackLooks
 
@@ -73,8 +78,21 @@ class GoroutineWatch:
         return tuple(one for pid in self._looks.pids for one in self._of_process(symbolizer, pid))
 
     def _of_process(self, symbolizer: Symbolizer, pid: int) -> Iterable[Goroutines]:
-        for addresses, counts, stuck in self._looks.of_process(pid):
-            user = named_frames(tuple(symbolizer.user_stack(pid, addresses)))
+        stacks = list(self._looks.of_process(pid))
+        inlined = inlined_functions(pid, {address for one in stacks for address in one[0]})
+        for addresses, counts, stuck in stacks:
+            stack = tuple(symbolizer.user_stack(pid, addresses))
+            user = named_frames(tuple(_expanded(stack, inlined)))
             if all(frame.name.startswith("runtime.") for frame in user):
                 continue
             yield Goroutines(pid, user, counts, stuck)
+
+
+def _expanded(
+    stack: Iterable[Frame | Unknown], inlined: Mapping[int, Iterable[str]]
+) -> Iterator[Frame | Unknown]:
+    """Yield the frames of a stack, and before each one the functions that are inlined in it."""
+    for frame in stack:
+        for name in inlined.get(frame.address, ()):
+            yield Frame(name, 0, frame.module, frame.address, "inlined")
+        yield frame

@@ -1,4 +1,6 @@
-"""A Go program whose goroutines wait: for a mutex, to send, and to receive."""
+"""A Go program whose goroutines wait: for a mutex, to send, to receive, to send in a function that
+is inlined.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["LOCKING", "RECEIVING", "SENDING", "waiting"]
+__all__ = ["LOCKING", "PASSING", "RECEIVING", "SENDING", "waiting"]
 
-LOCKING, SENDING, RECEIVING = 7, 5, 3
+LOCKING, SENDING, RECEIVING, PASSING = 7, 5, 3, 2
 SOURCE = f"""
 package main
 
@@ -30,11 +32,17 @@ func takeLock() {{ lock.Lock(); lock.Unlock() }}
 func sendItem() {{ full <- 1 }}
 func awaitItem() {{ <-empty }}
 
+func putItem(item int) {{ full <- item }}
+
+//go:noinline
+func passItem() {{ putItem(2) }}
+
 func main() {{
 	lock.Lock()
 	for i := 0; i < {LOCKING}; i++ {{ go takeLock() }}
 	for i := 0; i < {SENDING}; i++ {{ go sendItem() }}
 	for i := 0; i < {RECEIVING}; i++ {{ go awaitItem() }}
+	for i := 0; i < {PASSING}; i++ {{ go passItem() }}
 	time.Sleep(200 * time.Millisecond)
 	fmt.Println("ready")
 	fmt.Scanln()

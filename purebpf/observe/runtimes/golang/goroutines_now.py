@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.observe.symbols.elf_files import open_mapped
 from purebpf.runtimes.golang.goroutines import Goroutine, waiting_goroutines
 from purebpf.runtimes.memory import CachedMemory, UnreadableError
 from purebpf.symbols.elf_image import ElfImage
+from purebpf.symbols.go_inlined import GoInlined
 from purebpf.symbols.go_table import has_go_table
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
 from purebpf.syscall.process_memory import open_process_memory
 from purebpf.unwind.elf_frames import load_bias
 
-__all__ = ["find_goroutines", "read_goroutines"]
+__all__ = ["find_goroutines", "inlined_functions", "read_goroutines"]
 
 _LIST = b"\0runtime.allgs\0"
+_DATA = (b"\0go:func.*\0", b"\0go.func.*\0")
+"""What the functions' tables lead to: since Go 1.20, and before."""
 _SYMBOL = struct.Struct("<IBBHQQ")
 _MOST_BYTES = 1 << 26
 """Of a symbol table."""
@@ -30,33 +35,69 @@ def find_goroutines(pid: int) -> int | None:
     None: it is no Go program, or one without a symbol table.
     """
     try:
-        mappings = parse_maps(proc.maps(pid) or "")
-        exe = os.readlink(f"/proc/{pid}/exe")
-        mapped = next((one for one in mappings if one.file.path == exe), None)
-        if mapped is None:
-            return None
-        fd = open_mapped(mapped, (pid,))
-        try:
-            size = os.fstat(fd).st_size
-            image = ElfImage(lambda at, wanted: os.pread(fd, wanted, at), size, exe)
-            bias = load_bias(image.segments, mapped.start, mapped.offset)
-            listed = _list(image) if has_go_table(image) else None
-        finally:
-            os.close(fd)
+        with _executable(pid) as (image, bias):
+            listed = _symbol(image, _LIST)
     except (KernelError, FormatError, OSError):
         return None
-    return None if bias is None or listed is None else bias + listed
+    return None if listed is None else bias + listed
 
 
-def _list(image: ElfImage) -> int | None:
-    """The virtual offset of runtime.allgs."""
+def inlined_functions(pid: int, addresses: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    """Return the functions that are inlined at return addresses, the innermost first.
+
+    Addresses without any are left out, as are those of processes that have ended, and of programs
+    without a symbol table.
+
+    Args:
+        pid: a process of a Go program.
+        addresses: of its code.
+    """
+    try:
+        with _executable(pid) as (image, bias):
+            data = next((at for name in _DATA if (at := _symbol(image, name)) is not None), None)
+            if data is None:
+                return {}
+            inlined = GoInlined(image, data)
+            found = {address: inlined.at(address - bias - 1) for address in addresses}
+    except (KernelError, FormatError, OSError):
+        return {}
+    return {address: names for address, names in found.items() if names}
+
+
+@contextmanager
+def _executable(pid: int) -> Iterator[tuple[ElfImage, int]]:
+    """Open the executable of a Go program; with it, the bias of its addresses.
+
+    Raises:
+        FormatError: it is none, or not mapped.
+        KernelError, OSError: it cannot be read.
+    """
+    mappings = parse_maps(proc.maps(pid) or "")
+    exe = os.readlink(f"/proc/{pid}/exe")
+    mapped = next((one for one in mappings if one.file.path == exe), None)
+    if mapped is None:
+        raise FormatError(exe, "the executable", "is not mapped")
+    fd = open_mapped(mapped, (pid,))
+    try:
+        size = os.fstat(fd).st_size
+        image = ElfImage(lambda at, wanted: os.pread(fd, wanted, at), size, exe)
+        bias = load_bias(image.segments, mapped.start, mapped.offset)
+        if bias is None or not has_go_table(image):
+            raise FormatError(exe, ".gopclntab", "is not there, or the file is mapped otherwise")
+        yield image, bias
+    finally:
+        os.close(fd)
+
+
+def _symbol(image: ElfImage, name: bytes) -> int | None:
+    """Return the virtual offset of a symbol, by its name between two zeros."""
     table = image.section(".symtab")
     names = image.linked_section(table) if table is not None else None
     if table is None or names is None or not image.is64 or image.order != "<":
         return None
     if max(table.size, names.size) > _MOST_BYTES:
         return None
-    place = image.contents(names).find(_LIST)
+    place = image.contents(names).find(name)
     raw = image.contents(table)
     whole = raw[: len(raw) // _SYMBOL.size * _SYMBOL.size]
     wanted = (row[4] for row in _SYMBOL.iter_unpack(whole) if row[0] == place + 1)
