@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -17,6 +18,13 @@ __all__ = ["disk_waits", "synced_writes"]
 
 _LEAST, _LEAST_OF_NEW = 0.03, 0.3
 """Seconds a second; a program that has just started reads its own files."""
+_LEAST_OF_MANY, _MANY = 0.01, 100.0
+"""The same of a program that syncs so often a second: a disk that is fast today."""
+_DATABASES = re.compile(
+    r"/(postgres|mysqld|mariadbd|redis-server|valkey-server|keydb-server|mongod|etcd|influxd"
+    r"|cockroach|beam\.smp)$"
+)
+"""Programs that sync so often because that is what they are for."""
 _SYNCS = ("fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync")
 _WRITES_THROUGH = "generic_write_sync"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "busybox"})
@@ -31,9 +39,9 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
         tids = {stay.tid for stay in stays}
         sums = [one for one in evidence.facts.waits if one.tid in tids and one.call in _SYNCS]
         cost = max(evidence.rate(stays), sum(one.seconds for one in sums) / evidence.elapsed_s)
-        if cost < _LEAST:
-            continue
         calls = evidence.count_calls(pids, _SYNCS)
+        if cost < _LEAST and not (cost >= _LEAST_OF_MANY and _syncs_much(evidence, pids, calls)):
+            continue
         function = evidence.spell(where) if where else call_site(evidence, pids, "sync")
         near = "" if function else _run_between(evidence, tids)
         path = _path(evidence, stays)
@@ -54,6 +62,12 @@ def synced_writes(evidence: Evidence) -> Iterator[Finding]:
             own=evidence.source(where),
             place=path,
         )
+
+
+def _syncs_much(evidence: Evidence, pids: tuple[int, ...], calls: int) -> bool:
+    """Return True for a program that syncs its data all the time, and is no database."""
+    exe = evidence.process(pids[0]).exe
+    return calls >= _MANY * evidence.elapsed_s and not _DATABASES.search(exe)
 
 
 def _run_between(evidence: Evidence, tids: set[int]) -> str:

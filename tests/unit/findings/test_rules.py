@@ -473,6 +473,21 @@ def test_synced_writes_are_counted() -> None:
     )
 
 
+def quickly(times: int, exe: str = CPP) -> Facts:
+    """A program on a fast disk: 0.02 seconds a second in all."""
+    waits = waiting(7, 7, "fsync", native("append", CPP), argument=4, seconds=0.2)
+    return facts(waits, calls=(CallCount(7, "fsync", 0, times),), exe=exe)
+
+
+def test_syncs_of_a_fast_disk_are_named_if_they_are_many() -> None:
+    assert "fsync in append: 200 times a second" in only(quickly(2000)).text
+
+
+def test_syncs_of_a_fast_disk_that_are_well() -> None:
+    database = quickly(2000, "/usr/lib/postgresql/15/bin/postgres")
+    assert "fsync" not in {*kinds(quickly(500)), *kinds(database)}
+
+
 def test_backends_that_wait_name_the_idle_transaction() -> None:
     waits = Process(7, 1, "postgres", titles={"postgres: shop db [local] UPDATE waiting": 9})
     idle = Process(8, 1, "postgres", titles={"postgres: shop db [local] idle in transaction": 9})
