@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,13 @@ def test_goroutines_are_counted_by_function(tmp_path: Path) -> None:
     assert "sync.(*Mutex).lockSlow" in names
 
 
-def test_a_program_without_goroutines_has_none(tmp_path: Path) -> None:
+def test_a_stripped_program_has_its_goroutines_too(tmp_path: Path) -> None:
     with goroutines.waiting(tmp_path, "-ldflags=-s -w") as pid:
-        dumped = dump(pid)
+        text = "".join(lines(dump(pid)))
+    assert f"  {goroutines.LOCKING} goroutines wait for a lock in main.takeLock\n" in text
+
+
+def test_a_program_without_goroutines_has_none() -> None:
+    dumped = dump(os.getpid())
     assert dumped.goroutines == ()
     assert "goroutine" not in "".join(lines(dumped))

@@ -13,6 +13,7 @@ from purebpf.runtimes.golang.goroutines import Goroutine, waiting_goroutines
 from purebpf.runtimes.memory import CachedMemory, UnreadableError
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_inlined import GoInlined
+from purebpf.symbols.go_list import list_in_code
 from purebpf.symbols.go_table import has_go_table
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.syscall import proc
@@ -32,11 +33,12 @@ _MOST_BYTES = 1 << 26
 def find_goroutines(pid: int) -> int | None:
     """Return the address of a process's list of goroutines.
 
-    None: it is no Go program, or one without a symbol table.
+    None: it is no Go program, or a stripped one whose code does not show the list.
     """
     try:
         with _executable(pid) as (image, bias):
             listed = _symbol(image, _LIST)
+            listed = list_in_code(image) if listed is None else listed
     except (KernelError, FormatError, OSError):
         return None
     return None if listed is None else bias + listed

@@ -27,7 +27,12 @@ WAITING = {
 
 @pytest.mark.needs("go")
 @pytest.mark.parametrize(
-    "flags", by_day([(), ("-buildmode=pie",)], [()]), ids=["executable", "pie"]
+    "flags",
+    by_day(
+        [(), ("-buildmode=pie",), ("-ldflags=-s -w",), ("-buildmode=pie", "-ldflags=-s -w")],
+        [(), ("-ldflags=-s -w",)],
+    ),
+    ids=["executable", "pie", "stripped", "stripped pie"],
 )
 def test_goroutines_that_wait_are_counted_by_function(
     flags: tuple[str, ...], tmp_path: Path
@@ -47,7 +52,9 @@ def test_goroutines_that_wait_are_counted_by_function(
 
 
 @pytest.mark.needs("go")
-@pytest.mark.parametrize("flags", [(), ("-buildmode=pie",)], ids=["executable", "pie"])
+@pytest.mark.parametrize(
+    "flags", by_day([(), ("-buildmode=pie",)], [()]), ids=["executable", "pie"]
+)
 def test_inlined_functions_are_those_that_the_compiler_inlined(
     flags: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -67,9 +74,12 @@ def test_inlined_functions_are_those_that_the_compiler_inlined(
 
 
 @pytest.mark.needs("go")
-def test_a_program_without_symbols_has_no_list(tmp_path: Path) -> None:
+def test_a_stripped_program_does_not_tell_its_inlined_functions(tmp_path: Path) -> None:
     with goroutines.waiting(tmp_path, "-ldflags=-s -w") as pid:
-        assert find_goroutines(pid) is None
+        listed = find_goroutines(pid)
+        assert listed is not None
+        found, _ = read_goroutines(pid, listed, 1000)
+        assert inlined_functions(pid, found[0].addresses) == {}
 
 
 def test_other_programs_have_no_goroutines() -> None:
