@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from purebpf.findings.facts import Activity, MemoryUse
 from purebpf.measure.activities import activity_of, named_frames
 from purebpf.results import Profile
+from purebpf.results.model.profile import Row
 
-__all__ = ["cpu_times", "memory_use", "waiting_times"]
+__all__ = ["cpu_times", "memory_use", "scale_of", "waiting_times"]
 
 _MOST_SITES = 1000
 
 
-def cpu_times(
-    profile: Profile, frequency: float, elapsed_s: float, own: frozenset[int]
-) -> Iterator[Activity]:
-    """Yield CPU time, from samples, scaled to `elapsed_s`; without the processes of `own`."""
-    scale = _scale(profile, elapsed_s) / frequency
-    for row in profile.rows():
+def cpu_times(rows: Iterable[Row], scale: float, own: frozenset[int]) -> Iterator[Activity]:
+    """Yield CPU time, from samples; `scale` makes one the seconds that it stands for.
+
+    The processes of `own` are left out.
+    """
+    for row in rows:
         if row.labels.pid not in own:
             yield activity_of(row, "cpu", scale * row.weight)
 
 
 def waiting_times(
-    profile: Profile, elapsed_s: float, call_name: Callable[[int], str], own: frozenset[int]
+    rows: Iterable[Row], scale: float, call_name: Callable[[int], str], own: frozenset[int]
 ) -> Iterator[Activity]:
-    """Yield time off the CPUs, from looks, scaled to `elapsed_s`."""
-    scale = _scale(profile, elapsed_s)
-    for row in profile.rows():
+    """Yield time off the CPUs, from looks; `scale` makes it that of the whole measurement."""
+    for row in rows:
         if row.labels.pid in own or not row.weight:
             continue
         kind = "queue" if row.labels.state == "R" else "wait"
@@ -37,12 +37,20 @@ def waiting_times(
         yield activity._replace(call=call, argument=row.marks.argument if call else 0)
 
 
-def memory_use(faults: Profile, grown: Profile, own: frozenset[int]) -> tuple[MemoryUse, ...]:
+def scale_of(profile: Profile, elapsed_s: float) -> float:
+    """Return what makes looks over a part of `elapsed_s` those of all of it."""
+    looked_s = profile.about.get("elapsed_s")
+    return elapsed_s / looked_s if isinstance(looked_s, float) and looked_s else 1.0
+
+
+def memory_use(
+    faults: Iterable[Row], grown: Iterable[Row], own: frozenset[int]
+) -> tuple[MemoryUse, ...]:
     """The largest sums of page faults and of growth by stack."""
     uses = [
         MemoryUse(row.labels.pid, kind, row.weight, named_frames(row.user))
-        for kind, profile in (("faults", faults), ("grown", grown))
-        for row in profile.rows()
+        for kind, rows in (("faults", faults), ("grown", grown))
+        for row in rows
         if row.labels.pid not in own
     ]
     uses.sort(key=lambda use: -use.amount)

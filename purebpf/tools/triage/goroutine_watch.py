@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 
 from purebpf.findings.facts import Goroutines
 from purebpf.findings.ownership import is_interpreter
@@ -15,8 +15,8 @@ from purebpf.observe.runtimes.golang.goroutines_now import (
 )
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.symbols.budget import Budget
-from purebpf.symbols.frame import Frame, Unknown
 from purebpf.syscall.process_memory import reading_others
+from purebpf.tools.triage.inlined_frames import expanded
 from purebpf.tools.triage.stack_looks import StackLooks
 
 __all__ = ["GoroutineWatch"]
@@ -41,6 +41,11 @@ class GoroutineWatch:
         self._others: set[str] = set()
         self._lists: dict[int, int] | None = None
         self._looks: StackLooks[tuple[int, ...]] = StackLooks()
+
+    @property
+    def programs(self) -> frozenset[int]:
+        """The processes whose goroutines it looks at."""
+        return frozenset(self._lists or ())
 
     def tick(self, threads: Callable[[], dict[int, int]]) -> None:
         """Look once. `threads` has the number of threads by process; it is asked once."""
@@ -79,20 +84,11 @@ class GoroutineWatch:
 
     def _of_process(self, symbolizer: Symbolizer, pid: int) -> Iterable[Goroutines]:
         stacks = list(self._looks.of_process(pid))
-        inlined = inlined_functions(pid, {address for one in stacks for address in one[0]})
+        wanted = {address + (not at) for one in stacks for at, address in enumerate(one[0])}
+        inlined = inlined_functions(pid, wanted)
         for addresses, counts, stuck in stacks:
             stack = tuple(symbolizer.user_stack(pid, addresses))
-            user = named_frames(tuple(_expanded(stack, inlined)))
+            user = named_frames(tuple(expanded(stack, inlined)))
             if all(frame.name.startswith("runtime.") for frame in user):
                 continue
             yield Goroutines(pid, user, counts, stuck)
-
-
-def _expanded(
-    stack: Iterable[Frame | Unknown], inlined: Mapping[int, Iterable[str]]
-) -> Iterator[Frame | Unknown]:
-    """Yield the frames of a stack, and before each one the functions that are inlined in it."""
-    for frame in stack:
-        for name in inlined.get(frame.address, ()):
-            yield Frame(name, 0, frame.module, frame.address, "inlined")
-        yield frame

@@ -24,12 +24,14 @@ from purebpf.measure.targets import NoSuchTargetError, PidNamespace
 from purebpf.measure.thread_numbers import own_numbers
 from purebpf.observe.instruments.wait_reasons import WaitReasons, call_name
 from purebpf.results import Profile
+from purebpf.results.model.profile import Row
 from purebpf.symbols.budget import Budget
 from purebpf.syscall import proc
 from purebpf.tools import mem, profile
-from purebpf.tools.triage.activities import cpu_times, memory_use, waiting_times
+from purebpf.tools.triage.activities import cpu_times, memory_use, scale_of, waiting_times
 from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
 from purebpf.tools.triage.goroutine_watch import GoroutineWatch
+from purebpf.tools.triage.inlined_frames import with_inlined
 from purebpf.tools.triage.java_heaps import JavaHeapWatch
 from purebpf.tools.triage.java_monitors import java_monitors
 from purebpf.tools.triage.process_counters import (
@@ -250,18 +252,25 @@ class Triage(Closing):
         busy = {process.pid for process in facts.processes if process.cpu_s >= _LEAST_CPU_S}
         samples = self._profiler.window(is_last=True, least=_LEAST_SAMPLES, pids=busy)
         activities: list[Activity] = [
-            *cpu_times(samples, _FREQUENCY, facts.elapsed_s, self._own),
-            *waiting_times(waits, facts.elapsed_s, call_name, self._own),
+            *cpu_times(
+                self._rows(samples),
+                scale_of(samples, facts.elapsed_s) / _FREQUENCY,
+                self._own,
+            ),
+            *waiting_times(
+                self._rows(waits), scale_of(waits, facts.elapsed_s), call_name, self._own
+            ),
         ]
         growing = {process.pid for process in facts.processes if _uses_new_pages(process)}
         memory = self._memory.stop(growing) if self._memory is not None else None
         self.profiles = [("samples", samples, "samples"), ("waits", waits, "looks")]
         if memory is not None:
             self.profiles.append(("faults", memory.faults, "faults"))
-        return facts._replace(
-            activities=tuple(activities),
-            memory=memory_use(memory.faults, memory.grown, self._own) if memory else (),
-        )
+        use = memory and memory_use(self._rows(memory.faults), self._rows(memory.grown), self._own)
+        return facts._replace(activities=tuple(activities), memory=use or ())
+
+    def _rows(self, profile: Profile) -> Iterator[Row]:
+        return with_inlined(profile.rows(), self._goroutines.programs)
 
     def _with_reasons(self, facts: Facts) -> Facts:
         reasons = self._reasons
