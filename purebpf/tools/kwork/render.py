@@ -32,7 +32,7 @@ _KEYS = {
     "maxdelay": lambda row: row.max_delay_ns,
 }
 _NAME = 24
-_MUCH, _PART, _HOSTS = 1.0, 0.05, 2
+_MUCH, _PART, _HOSTS = 0.5, 0.05, 2
 """Percent of the CPUs from which the processes that a softirq interrupts are named; the part of the
 time of the least of them, and how many."""
 
