@@ -38,9 +38,12 @@ def waiting_times(
 
 
 def scale_of(profile: Profile, elapsed_s: float) -> float:
-    """Return what makes looks over a part of `elapsed_s` those of all of it."""
-    looked_s = profile.about.get("elapsed_s")
-    return elapsed_s / looked_s if isinstance(looked_s, float) and looked_s else 1.0
+    """Return the measured time as a multiple of the time that the profile covers.
+
+    On a machine without a free CPU, seconds pass between the starts of two instruments.
+    """
+    covered_s = profile.about.get("elapsed_s")
+    return elapsed_s / covered_s if isinstance(covered_s, float) and covered_s else 1.0
 
 
 def memory_use(
@@ -55,12 +58,3 @@ def memory_use(
     ]
     uses.sort(key=lambda use: -use.amount)
     return tuple(uses[:_MOST_SITES])
-
-
-def _scale(profile: Profile, elapsed_s: float) -> float:
-    """Return the measured time as a multiple of the time that the profile covers.
-
-    On a machine without a free CPU, seconds pass between the starts of two instruments.
-    """
-    covered_s = profile.about.get("elapsed_s")
-    return elapsed_s / covered_s if isinstance(covered_s, float) and covered_s else 1.0
