@@ -13,7 +13,7 @@ from purebpf.errors import FormatError, PurebpfError
 from purebpf.filter.lowering import SymbolRange
 from purebpf.loader.host.debug_files import image_of
 from purebpf.observe.processes import synthesized_records
-from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.observe.symbols.mapped_files import open_mapped
 from purebpf.similar import suggest
 from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.elf_image import ElfImage

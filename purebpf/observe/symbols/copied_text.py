@@ -15,7 +15,7 @@ from errno import EMFILE, ENFILE, ENOMEM
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, KernelError, PurebpfError
 from purebpf.loader.host.debug_files import image_of
-from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.observe.symbols.mapped_files import open_mapped
 from purebpf.symbols.copied_text import (
     MOST_CANDIDATES,
     PLACE_BYTES,

@@ -12,7 +12,8 @@ from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, TypeVar
 
 from purebpf.errors import FormatError
-from purebpf.observe.symbols.elf_files import FileAccount, Held, Identity, open_place
+from purebpf.observe.symbols.elf_files import FileAccount
+from purebpf.observe.symbols.mapped_files import Held, Identity, open_place
 from purebpf.symbols.elf_image import ElfImage, virtual_offset
 from purebpf.symbols.frame import FileOffset
 

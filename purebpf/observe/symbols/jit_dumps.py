@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 
-from purebpf.observe.symbols.elf_files import open_mapped
 from purebpf.observe.symbols.jit_maps import owners
+from purebpf.observe.symbols.mapped_files import open_mapped
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.jitdump import JitDump, is_jitdump_name
 from purebpf.symbols.proc_maps import Mapping

@@ -19,10 +19,11 @@ from purebpf.files.held_files import HeldFiles
 from purebpf.loader.host.backoff import Retries
 from purebpf.loader.host.debug_files import Fetch
 from purebpf.observe.symbols.answers import Answer, Answers, Asked, UserAnswers
-from purebpf.observe.symbols.elf_files import ElfFiles, ElfFunctions, Held, Problem
+from purebpf.observe.symbols.elf_files import ElfFiles, ElfFunctions, Problem
 from purebpf.observe.symbols.file_frames import FileFrames
 from purebpf.observe.symbols.function_starts import FunctionStarts
 from purebpf.observe.symbols.kernel_symbols import KernelSymbols
+from purebpf.observe.symbols.mapped_files import Held
 from purebpf.observe.symbols.process_maps import read_maps
 from purebpf.observe.symbols.vdso import VDSO, is_vdso, vdso_bytes, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces

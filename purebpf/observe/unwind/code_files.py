@@ -17,7 +17,8 @@ from purebpf.closable import Closing
 from purebpf.errors import FormatError
 from purebpf.loader.host.debug_files import Spend
 from purebpf.loader.host.process_limits import open_files
-from purebpf.observe.symbols.elf_files import Identity, cache_key, open_place
+from purebpf.observe.symbols.elf_files import cache_key
+from purebpf.observe.symbols.mapped_files import Identity, open_place
 from purebpf.observe.symbols.vdso import VDSO, vdso_bytes
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.go_stack import go_stack

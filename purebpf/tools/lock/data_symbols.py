@@ -9,7 +9,7 @@ from functools import cache
 
 from purebpf.errors import FormatError
 from purebpf.loader.host.debug_files import image_of
-from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.observe.symbols.mapped_files import open_mapped
 from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.demangle import demangle
 from purebpf.symbols.elf_image import ElfImage, virtual_offset

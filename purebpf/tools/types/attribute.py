@@ -14,7 +14,7 @@ from purebpf.dataflow.stored import Answer
 from purebpf.errors import FormatError, KernelError, NotSupportedError
 from purebpf.loader.host.debug_files import Fetch, debug_file, image_of, open_part
 from purebpf.observe.instruments.kernel_data import KernelData
-from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.observe.symbols.mapped_files import open_mapped
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.elf_image import EM_X86_64, PF_X, PT_LOAD, ElfImage, virtual_offset
 from purebpf.symbols.frame import Address

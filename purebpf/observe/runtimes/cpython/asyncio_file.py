@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.cpython.python_process import PythonProcess
-from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.observe.symbols.mapped_files import open_mapped
 from purebpf.runtimes.cpython.layout import NONE
 from purebpf.runtimes.cpython.task_layout import TaskLayout
 from purebpf.runtimes.cpython.task_layouts import TASK_LAYOUTS

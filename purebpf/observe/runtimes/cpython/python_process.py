@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.loop_parts import whole_loop
-from purebpf.observe.symbols.elf_files import mapped_status, open_mapped
+from purebpf.observe.symbols.mapped_files import mapped_status, open_mapped
 from purebpf.runtimes.cpython.code_objects import CodeObjects
 from purebpf.runtimes.cpython.debug_offsets import HEADER_SIZE, read_debug_offsets
 from purebpf.runtimes.cpython.frames import read_frames

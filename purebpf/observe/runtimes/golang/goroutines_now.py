@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from purebpf.errors import FormatError, KernelError
-from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.observe.symbols.mapped_files import open_mapped
 from purebpf.runtimes.golang.goroutines import Goroutine, waiting_goroutines
 from purebpf.runtimes.memory import CachedMemory, UnreadableError
 from purebpf.symbols.elf_image import ElfImage

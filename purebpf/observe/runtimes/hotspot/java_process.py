@@ -11,7 +11,7 @@ import os
 from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.observe.runtimes.hotspot.libjvm import find_library, read_exports
-from purebpf.observe.symbols.elf_files import Identity, open_mapped
+from purebpf.observe.symbols.mapped_files import Identity, open_mapped
 from purebpf.runtimes.hotspot.code_cache import Blob, CodeCache
 from purebpf.runtimes.hotspot.frames import JavaFrames
 from purebpf.runtimes.hotspot.inlined import InlinedMethods

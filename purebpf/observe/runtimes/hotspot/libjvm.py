@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection
 
 from purebpf.errors import FormatError
-from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.observe.symbols.mapped_files import open_mapped
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc

@@ -16,7 +16,7 @@ from purebpf.observe.runtimes.ruby.ruby_names import describe_ruby
 from purebpf.observe.runtimes.said_lines import SAID_LINES
 from purebpf.observe.runtimes.script_file import find_script_file
 from purebpf.observe.runtimes.script_process import ScriptProcess
-from purebpf.observe.symbols.elf_files import Identity, open_mapped
+from purebpf.observe.symbols.mapped_files import Identity, open_mapped
 from purebpf.runtimes.interpreted import MAX_FRAMES, InterpretedStack
 from purebpf.runtimes.memory import MOST_READS, CachedMemory, Memory, UnreadableError
 from purebpf.runtimes.ruby.contexts import ContextSlot, find_slot, main_context, read_context

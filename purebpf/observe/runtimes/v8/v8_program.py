@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Collection
 
-from purebpf.observe.symbols.elf_files import Identity, open_mapped
+from purebpf.observe.symbols.mapped_files import Identity, open_mapped
 from purebpf.runtimes.v8.layout import CONSTANTS, V8Layout, V8LayoutError, read_layout
 from purebpf.symbols.elf_image import PT_LOAD, ElfImage, Section
 from purebpf.symbols.proc_maps import Mapping

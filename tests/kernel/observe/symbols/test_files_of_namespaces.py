@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from purebpf.files.held_files import HeldFiles
-from purebpf.observe.symbols import elf_files
+from purebpf.observe.symbols import mapped_files
 from purebpf.observe.symbols.elf_files import ElfFiles, ElfFunctions
 from purebpf.observe.symbols.function_starts import FunctionStarts
 from purebpf.observe.unwind.code_files import CodeFiles
@@ -40,10 +40,10 @@ def mapping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping:
 
     def places(_: Mapping, pids: tuple[int, ...], *_held: object) -> list[tuple[str, object]]:
         in_root = fake if pids[0] == BOB else real
-        return [(str(in_root), elf_files._Trust.ROOT)]
+        return [(str(in_root), mapped_files.Trust.ROOT)]
 
-    monkeypatch.setattr(elf_files, "_places", places)
-    monkeypatch.setattr(elf_files, "_is_mapped_one", lambda *_: True)
+    monkeypatch.setattr(mapped_files, "places", places)
+    monkeypatch.setattr(mapped_files, "is_mapped_one", lambda *_: True)
     return mapping
 
 

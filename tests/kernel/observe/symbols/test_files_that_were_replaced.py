@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.observe.symbols import elf_files
-from purebpf.observe.symbols.elf_files import open_mapped
+from purebpf.observe.symbols import mapped_files
+from purebpf.observe.symbols.mapped_files import open_mapped
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 
@@ -61,7 +61,7 @@ def test_the_new_file_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
 @pytest.fixture
 def without_map_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the links in /proc/PID/map_files, as from a user without CAP_CHECKPOINT_RESTORE."""
-    monkeypatch.setattr(elf_files, "_map_file", lambda *_: "/nowhere")
+    monkeypatch.setattr(mapped_files, "_map_file", lambda *_: "/nowhere")
 
 
 @pytest.mark.usefixtures("without_map_files")

@@ -20,7 +20,8 @@ from purebpf.files import path_steps
 from purebpf.files.fuse_mounts import foreign_mounts
 from purebpf.files.path_steps import open_place
 from purebpf.files.regular_file import opened_regular
-from purebpf.observe.symbols.elf_files import ElfFiles, Problem, mapped_status, open_mapped
+from purebpf.observe.symbols.elf_files import ElfFiles, Problem
+from purebpf.observe.symbols.mapped_files import mapped_status, open_mapped
 from purebpf.symbols.frame import Reason
 from purebpf.symbols.proc_maps import Mapping, parse_maps
 from tests.support.host.attackers import begun, doing, swap
