@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -12,7 +13,9 @@ import pytest
 
 from purebpf import __version__
 from purebpf.__main__ import main
+from purebpf.cli.command import LOSS
 from purebpf.commands import COMMANDS, GROUPS, SYMPTOMS, package_of
+from purebpf.tools.completion.model import describe_commands
 from tests.support.environment import installed
 
 CONSOLE_SCRIPT = Path(sys.executable).with_name("purebpf")
@@ -209,3 +212,26 @@ def test_help_imports_no_command_and_no_parser() -> None:
 def test_every_command_has_a_parser(name: str) -> None:
     command = import_module(f"{package_of(name)}.__main__")
     assert command.build_parser().prog == f"purebpf {name}"
+
+
+STRICT = [
+    command.name
+    for command in describe_commands()
+    if any("--strict" in option.flags for option in command.options)
+]
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_the_help_of_a_strict_command_has_the_status_of_a_loss(name: str) -> None:
+    parser = import_module(f"{package_of(name)}.__main__").build_parser()
+    said = " ".join(parser.format_help().split())
+    statuses = said.partition("exit status: ")[2]
+    assert re.search(
+        rf"\b{LOSS} (something was (lost|not counted), with --strict|with .*--strict)", statuses
+    )
+
+
+def test_every_command_that_can_lose_something_is_strict() -> None:
+    """The others read files, or have no losses of their own."""
+    others = {"agent", "completion", "convert", "diff", "doctor", "dump", "inspect", "new"}
+    assert set(COMMANDS) - set(STRICT) == others | {"script", "setup", "view", "vmlinux"}
