@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
 
-from purebpf.cli.event_lines import fit, fit_path, json_lines, json_loss
+from purebpf.cli.event_lines import fit_path
+from purebpf.cli.event_table import EventTable, spell_reasons
 from purebpf.errors import errno_name
-from purebpf.results import Cause, Loss
-from purebpf.results.model.spelling import count_text, printable
+from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.tools.exec.events import Ended, Event, Executed, Refused, Used
 from purebpf.tools.exec.signals import name_signal
 
 __all__ = ["ExecRow", "ProgramTable"]
-
-ROOM = 1 << 16
-"""Programs that there is room for, and processes that are followed at a time."""
 
 
 class ExecRow:
@@ -45,39 +41,21 @@ class ExecRow:
         return self.failures.total()
 
 
-class ProgramTable:
-    """A `Printer` of a table by program: the most CPU time first.
+class ProgramTable(EventTable[Event, str, ExecRow]):
+    """A table by program: the most CPU time first."""
 
-    Args:
-        top: rows to print; None: all.
-        format: "text" or "json".
-    """
+    header = f" STARTS    ENDS FAILED     CPU   LIVED {'WHY':14} PROGRAM"
 
     def __init__(self, *, top: int | None = None, format: str = "text") -> None:  # noqa: A002 - as the option is called
-        self._top = top
-        self._format = format
-        self._width: int | None = None
-        self._rows: dict[str, ExecRow] = {}
+        super().__init__(top=top, format=format)
         self._programs: OrderedDict[int, str] = OrderedDict()
-        self._dropped = 0
 
-    def begin(self, width: int | None) -> Iterable[str]:
-        """Nothing yet."""
-        self._width = width
-        return ()
-
-    def show(self, events: Iterable[Event]) -> Iterable[str]:
-        """Nothing: events are counted."""
-        for event in events:
-            self._add(event)
-        return ()
-
-    def _add(self, event: Event) -> None:
+    def _add(self, event: Event) -> bool:
         pid = event.task.pid
         if isinstance(event, Executed):
             self._programs[pid] = event.executable
             self._programs.move_to_end(pid)
-            if len(self._programs) > ROOM:
+            if len(self._programs) > self.room:
                 self._programs.popitem(last=False)
             program = event.executable
         elif isinstance(event, Refused):
@@ -86,35 +64,23 @@ class ProgramTable:
             program = self._programs.get(pid) or f"({event.task.comm})"
         row = self._rows.get(program)
         if row is None:
-            if len(self._rows) >= ROOM:
-                self._dropped += 1
-                return
+            if len(self._rows) >= self.room:
+                return False
             row = self._rows[program] = ExecRow()
         _count(row, event)
+        return True
 
-    def end(self, loss: Loss) -> Iterator[str]:
-        """The table."""
-        ranked = sorted(
+    def _rank(self) -> list[tuple[str, ExecRow]]:
+        return sorted(
             self._rows.items(),
             key=lambda item: (-item[1].cpu_ns, -item[1].failed, -item[1].starts, item[0]),
         )
-        rows = ranked[: self._top]
-        if self._format == "json":
-            yield from json_lines(_document(program, row) for program, row in rows)
-            yield from json_loss(loss)
-            return
-        yield f" STARTS    ENDS FAILED     CPU   LIVED {'WHY':14} PROGRAM\n"
-        for program, row in rows:
-            yield fit_path(_line(row), printable(program), self._width) + "\n"
-        if left := len(ranked) - len(rows):
-            yield fit(f"... and {left} more", self._width) + "\n"
 
-    def losses(self) -> tuple[Cause, ...]:
-        """Events that the table has no room for."""
-        warning = count_text(
-            self._dropped, f"events were dropped: the table was full, at {ROOM} rows"
-        )
-        return (Cause("rows_full", self._dropped, warning),)
+    def _line(self, key: str, row: ExecRow) -> str:
+        return fit_path(_line(row), printable(key), self._width)
+
+    def _document(self, key: str, row: ExecRow) -> dict[str, object]:
+        return _document(key, row)
 
 
 def _count(row: ExecRow, event: Event) -> None:
@@ -138,15 +104,8 @@ def _line(row: ExecRow) -> str:
     lived = in_unit(row.lifetime_ns / row.ends) if row.ends else "-"
     return (
         f"{row.starts:7} {row.ends:7} {row.failed:6} {in_unit(row.cpu_ns):>7} {lived:>7} "
-        f"{_why(row):14} "
+        f"{spell_reasons(row.failures):14} "
     )
-
-
-def _why(row: ExecRow) -> str:
-    ranked = row.failures.most_common()
-    if not ranked:
-        return "-"
-    return ranked[0][0] + (f" +{len(ranked) - 1}" if len(ranked) > 1 else "")
 
 
 def _document(program: str, row: ExecRow) -> dict[str, object]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from purebpf.cli.event_lines import fit, json_lines, json_loss
+from purebpf.cli.event_lines import fit
+from purebpf.cli.event_table import EventTable, spell_reasons
 from purebpf.cli.units import size_text
-from purebpf.results import Cause, Loss
-from purebpf.results.model.spelling import count_text, printable
+from purebpf.results.model.spelling import printable
 from purebpf.results.model.units import in_unit
 from purebpf.tools.tcp.event import Event
 from purebpf.tools.tcp.render import spell_end
@@ -18,9 +17,6 @@ from purebpf.tuples import NamedTuple
 _Key = TypeVar("_Key")
 
 __all__ = ["Peer", "PeerTable", "TcpRow"]
-
-ROOM = 1 << 16
-"""Peers that there is room for: some 40 MB."""
 
 _FIRST_CLIENT_PORT = 32768
 """Of net.ipv4.ip_local_port_range, as the kernel has it when nobody changes it."""
@@ -114,41 +110,25 @@ class _Older(NamedTuple):
     remote_port: int
 
 
-class PeerTable:
-    """A `Printer` of a table by peer and port: most failures first, then most connections.
+class PeerTable(EventTable[Event, Peer, TcpRow]):
+    """A table by peer and port: most failures first, then most connections."""
 
-    Args:
-        top: rows to print; None: all.
-        format: "text" or "json".
-    """
+    header = " FAILED   CONNS CONNECT     MAX    OPEN   IN  OUT RESENT ERROR         PEER"
 
     def __init__(self, *, top: int | None = None, format: str = "text") -> None:  # noqa: A002 - as the option is called
-        self._top = top
-        self._format = format
-        self._width: int | None = None
-        self._rows: dict[Peer, TcpRow] = {}
+        super().__init__(top=top, format=format)
         self._older: dict[_Older, TcpRow] = {}
-        self._dropped = 0
 
-    def begin(self, width: int | None) -> Iterable[str]:
-        """Nothing yet."""
-        self._width = width
-        return ()
-
-    def show(self, events: Iterable[Event]) -> Iterable[str]:
-        """Nothing: events are counted."""
-        for event in events:
-            if event.kind in ("dns", "state"):
-                continue
-            row = self._row(event)
-            if row is None:
-                self._dropped += 1
-            else:
-                row.add(event)
-        return ()
+    def _add(self, event: Event) -> bool:
+        if event.kind in ("dns", "state"):
+            return True
+        row = self._row(event)
+        if row is not None:
+            row.add(event)
+        return row is not None
 
     def _row(self, event: Event) -> TcpRow | None:
-        has_room = len(self._rows) + len(self._older) < ROOM
+        has_room = len(self._rows) + len(self._older) < self.room
         address = event.remote_name or event.remote_address
         if not event.direction:
             older = _Older(address, event.local_port, event.remote_port)
@@ -180,33 +160,21 @@ class PeerTable:
             self._rows.setdefault(peer, TcpRow()).add_row(row)
         self._older.clear()
 
-    def end(self, loss: Loss) -> Iterator[str]:
-        """The table."""
+    def _rank(self) -> list[tuple[Peer, TcpRow]]:
         self._place_older()
-        ranked = sorted(
+        return sorted(
             self._rows.items(),
             key=lambda item: (-item[1].failed, -item[1].connections, item[0]),
         )
-        rows = ranked[: self._top]
-        if self._format == "json":
-            yield from json_lines(_document(peer, row) for peer, row in rows)
-            yield from json_loss(loss)
-            return
-        if not rows and not self._dropped:
-            yield "no connection began, failed or ended\n"
-            return
-        yield " FAILED   CONNS CONNECT     MAX    OPEN   IN  OUT RESENT ERROR         PEER\n"
-        for peer, row in rows:
-            yield fit(_line(peer, row), self._width) + "\n"
-        if left := len(ranked) - len(rows):
-            yield fit(f"... and {left} more", self._width) + "\n"
 
-    def losses(self) -> tuple[Cause, ...]:
-        """Events that the table has no room for."""
-        warning = count_text(
-            self._dropped, f"events were dropped: the table was full, at {ROOM} rows"
-        )
-        return (Cause("rows_full", self._dropped, warning),)
+    def _empty(self) -> str:
+        return "no connection began, failed or ended"
+
+    def _line(self, key: Peer, row: TcpRow) -> str:
+        return fit(_line(key, row), self._width)
+
+    def _document(self, key: Peer, row: TcpRow) -> dict[str, object]:
+        return _document(key, row)
 
 
 def _row_of(rows: dict[_Key, TcpRow], key: _Key, *, has_room: bool) -> TcpRow | None:
@@ -223,7 +191,7 @@ def _line(peer: Peer, row: TcpRow) -> str:
     return (
         f"{row.failed:7} {row.connections:7} {connect:>7} {slowest:>7} "
         f"{in_unit(row.open_ns):>7} {size_text(row.received):>4} {size_text(row.sent):>4} "
-        f"{row.retransmits:6} {_error(row):13} {printable(_spell(peer))}"
+        f"{row.retransmits:6} {spell_reasons(row.errors):13} {printable(_spell(peer))}"
     )
 
 
@@ -232,13 +200,6 @@ def _spell(peer: Peer) -> str:
     if peer.direction == "out":
         return f"> {spell_end(peer.address, peer.port)}"
     return f"{peer.port} {'<' if peer.direction else '-'} {peer.address}"
-
-
-def _error(row: TcpRow) -> str:
-    ranked = row.errors.most_common()
-    if not ranked:
-        return "-"
-    return ranked[0][0] + (f" +{len(ranked) - 1}" if len(ranked) > 1 else "")
 
 
 def _document(peer: Peer, row: TcpRow) -> dict[str, object]:

@@ -52,7 +52,7 @@ def test_json_has_a_row_a_program() -> None:
 
 
 def test_a_full_table_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary, "ROOM", 1)
+    monkeypatch.setattr(summary.ProgramTable, "room", 1)
     table = ProgramTable()
     list(table.show(EVENTS))
     (cause,) = table.losses()
