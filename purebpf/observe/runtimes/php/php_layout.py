@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from purebpf.errors import NotSupportedError
+from purebpf.observe.runtimes.bpf_constants import FILE, LINE, NAME, check_offsets
 from purebpf.runtimes.php.frames import PhpState
 from purebpf.runtimes.php.layout import PhpLayout
 
@@ -13,8 +13,8 @@ __all__ = ["pack_php_process"]
 _PROCESS = struct.Struct("<2Q10xB3xH14x3H2xH4xH2xH2x2H48x2QI4x")
 _STYLE = 3
 """PHP_FRAMES."""
-_NAME, _CLASS, _FILE, _LINE = 8, 16, 24, 32
-"""Bytes of `code_fields`, which read_php_function() of python_code.h fills."""
+_CLASS = 16
+"""A byte of `code_fields`, beside the ones of every language."""
 _IN_BPF = {
     "frame_opline": 0,
     "frame_function": 24,
@@ -37,9 +37,8 @@ def pack_php_process(layout: PhpLayout, state: PhpState, identity: int, generati
     Raises:
         NotSupportedError: BPF has other offsets.
     """
-    others = [name for name, offset in _IN_BPF.items() if getattr(layout, name) != offset]
-    if others or layout.function_line != layout.function_file + 8:
-        raise NotSupportedError("PHP frames", f"BPF has other offsets of {', '.join(others)}")
+    is_line_behind_file = layout.function_line == layout.function_file + 8
+    check_offsets("PHP frames", layout, _IN_BPF, lines=is_line_behind_file)
     is_known = (layout.generator_frame, layout.generator_parent) == _GENERATORS
     generators = state.generators if is_known else 0
     return _PROCESS.pack(
@@ -47,7 +46,7 @@ def pack_php_process(layout: PhpLayout, state: PhpState, identity: int, generati
         generation,
         _STYLE,
         layout.current,
-        *(_FILE, _NAME, _LINE),
+        *(FILE, NAME, LINE),
         _CLASS,
         layout.string_text,
         layout.string_length,

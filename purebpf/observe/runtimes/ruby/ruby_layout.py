@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from purebpf.errors import NotSupportedError
+from purebpf.observe.runtimes.bpf_constants import FILE, LINE, NAME, check_offsets
 from purebpf.runtimes.ruby.contexts import ContextSlot
 from purebpf.runtimes.ruby.layout import RubyLayout
 
@@ -13,8 +13,8 @@ __all__ = ["pack_ruby_process"]
 _PROCESS = struct.Struct("<2QiI4B26H36xB19xI4x")
 _STYLE = 4
 """RUBY_FRAMES."""
-_NAME, _NOTHING, _FILE, _LINE = 8, 16, 24, 32
-"""Bytes of `code_fields`, which read_ruby_function() of python_code.h fills."""
+_NOTHING = 16
+"""A byte of `code_fields` that stays empty."""
 _IN_BPF = {
     "context_stack": 0,
     "context_stack_size": 8,
@@ -42,17 +42,15 @@ def pack_ruby_process(
     Raises:
         NotSupportedError: BPF has other offsets.
     """
-    others = [name for name, offset in _IN_BPF.items() if getattr(layout, name) != offset]
     lines = layout.body_lines_size - layout.body_lines, layout.body_line_index - layout.body_lines
-    if others or lines != (16, 24):
-        raise NotSupportedError("Ruby frames", f"BPF has other offsets of {', '.join(others)}")
+    check_offsets("Ruby frames", layout, _IN_BPF, lines=lines == (16, 24))
     fields = {
         0: layout.context_thread,
         1: layout.context_frame,
         7: layout.frame_size,
-        9: _FILE,
-        10: _NAME,
-        11: _LINE,
+        9: FILE,
+        10: NAME,
+        11: LINE,
         13: _NOTHING,
         15: layout.line_size,
         22: layout.thread_context,
