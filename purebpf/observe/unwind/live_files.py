@@ -14,7 +14,7 @@ from typing import Any
 from purebpf.errors import NotSupportedError
 from purebpf.loader.rings.record_types import RecordMap
 from purebpf.loader.types.task_offsets import mapping_offsets
-from purebpf.observe.symbols.elf_files import Identity
+from purebpf.observe.symbols.mapped_files import Identity
 from purebpf.syscall import bpf
 from purebpf.unwind.cfi_file import CfiFile
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from purebpf.observe.symbols.elf_files import Identity
+from purebpf.observe.symbols.mapped_files import Identity
 from purebpf.observe.unwind import live_files
 from purebpf.observe.unwind.live_files import LiveFiles
 from purebpf.unwind.elf_frames import only_code
