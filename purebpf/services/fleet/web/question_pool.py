@@ -26,10 +26,12 @@ __all__ = ["QuestionPool"]
 
 T = TypeVar("T")
 _PATIENCE_S = 120.0
-_QUICK_CPU_S, _QUICK_S = 0.8, 10.0
+_TURN_CPU_S, _TURN_S = 0.4, 10.0
 """After this time of a CPU, or this time, a question leaves the quick lane."""
+_QUICK_CPU_S = 0.8
+"""A question that takes as long is remembered as a slow one."""
 _SLOW_WAIT_S = 20.0
-_AGAIN_S = 0.1
+_AGAIN_S = 0.05
 _MOST_SLOW = 4096
 """Questions that are remembered as slow."""
 
@@ -58,11 +60,11 @@ class _Run:
         self._clock = pthread_getcpuclockid(get_ident())
         self._cpu_s = clock_gettime(self._clock)
 
-    def takes_long(self) -> bool:
-        """True if the answer is not for the quick lane; CPUs that others keep busy do not count."""
+    def takes_long(self, cpu_s: float = _QUICK_CPU_S) -> bool:
+        """True if the answer took so long; CPUs that others keep busy do not count."""
         return bool(self._began_s) and (
-            clock_gettime(self._clock) - self._cpu_s > _QUICK_CPU_S
-            or monotonic() - self._began_s > _QUICK_S
+            clock_gettime(self._clock) - self._cpu_s > cpu_s
+            or monotonic() - self._began_s > _TURN_S
         )
 
 
@@ -214,7 +216,7 @@ class QuestionPool:
         """Move a question that takes long, now or when another one waits."""
         if run.worker.is_over or run.worker.gave_up:
             return
-        if not run.takes_long():
+        if not run.takes_long(_TURN_CPU_S):
             asyncio.get_running_loop().call_later(_AGAIN_S, self._leave_quick_lane, run)
         elif self._slow.turns.take_free():
             run.lane = self._slow

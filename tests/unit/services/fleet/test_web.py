@@ -367,7 +367,7 @@ def test_an_answer_that_needs_more_memory_gets_it_in_the_slow_lane(tmp_path: Pat
     def work(worker: Worker) -> int:
         question = worker.ask(Selection(0, HOUR_US))
         begun.append(1)
-        statement = "select list(range) from range(12000000)"
+        statement = "select list(range) from range(5000000)"
         return len(question.ask(f"select len(x) from ({statement}) t(x)"))
 
     answer = QuestionPool(Directory(str(tmp_path))).answer(work)
