@@ -15,8 +15,10 @@ packages() {
         return 1
     fi
     apt-get update -qq
+    # CI installs in several scripts at once, which wait for each other
     # shellcheck disable=SC2086
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $wanted >/dev/null && return 0
+    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq \
+        --no-install-recommends $wanted >/dev/null && return 0
     echo "apt-get could not install:$wanted" >&2
     return 1
 }

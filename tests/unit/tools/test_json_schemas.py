@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import jsonschema
@@ -33,11 +34,17 @@ TASK = DumpedTask("Task-1", "waits", ("sleep",), "", (), FRAMES, ("cut",))
 DUMP = ProcessDump(7, "python3 a.py", "3.11", False, (THREAD,), ("a note",), 0.5)
 
 
-def validate(name: str, text: str) -> dict[str, Any]:
+@cache
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    """The validator of a schema, which is valid itself; that takes a second of the events'."""
     kept = json.loads((ROOT / f"docs/schemas/{name}-1.json").read_text())
     jsonschema.Draft202012Validator.check_schema(kept)
+    return jsonschema.Draft202012Validator(kept)
+
+
+def validate(name: str, text: str) -> dict[str, Any]:
     tree: dict[str, Any] = json.loads(text)
-    jsonschema.Draft202012Validator(kept).validate(tree)
+    validator(name).validate(tree)
     return tree
 
 
