@@ -25,6 +25,8 @@ def test_goroutines_are_counted_by_function(tmp_path: Path) -> None:
         in text
     )
     groups = json.loads(document(dumped))["goroutines"]
+    put = next(one for one in groups if one["number"] == goroutines.PASSING)
+    assert {"kind": "inlined", "name": "main.putItem"}.items() <= put["frames"][-3].items()
     locking = next(one for one in groups if one["number"] == goroutines.LOCKING)
     names = [frame["name"] for frame in locking["frames"]]
     assert names[-2:] == ["main.takeLock", "runtime.goexit.abi0"]
@@ -40,4 +42,4 @@ def test_a_stripped_program_has_its_goroutines_too(tmp_path: Path) -> None:
 def test_a_program_without_goroutines_has_none() -> None:
     dumped = dump(os.getpid())
     assert dumped.goroutines == ()
-    assert "goroutine" not in "".join(lines(dumped))
+    assert " goroutine" not in "".join(lines(dumped))
