@@ -210,6 +210,7 @@ def test_the_module_loads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert isinstance(obj.globals["step"], int)
 
 
+@pytest.mark.nightly  # mypy once more
 def test_an_element_of_an_array_is_typed_and_may_be_set(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     stubs("tests/data/net_cgroup.bpf.o", tmp_path)

@@ -13,6 +13,7 @@ import pytest
 
 from purebpf.tools.latency import Call, CallLatency, LatencyOptions
 from tests.support.environment import run, said
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64")
 
@@ -112,7 +113,7 @@ def own_frames(call: Call) -> tuple[str, ...]:
 
 
 @TABLES
-@pytest.mark.parametrize("mode", ["auto", "tables", "deep", "copy"])
+@pytest.mark.parametrize("mode", by_day(["auto", "tables", "deep", "copy"], ["auto", "copy"]))
 def test_the_callers_of_a_slow_call_are_all_there(program, mode):
     """The first call, too, of which no table is known yet."""
     calls = slow_calls(program, "leaf", call_graph=mode)

@@ -100,7 +100,7 @@ def test_stacks_are_possible(options: tuple[str, ...]) -> None:
     check(stacks, "App\\Work::spin", "App\\Work::sorts", "App\\Work::gen", "App\\texts")
 
 
-@pytest.mark.parametrize("command", ["offcpu", "wall"])
+@pytest.mark.parametrize("command", by_day(["offcpu", "wall"], ["offcpu"]))
 def test_waits_are_in_their_functions(command: str) -> None:
     with running() as pid:
         stacks = measure(command, pid, "4")

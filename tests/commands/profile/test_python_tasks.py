@@ -19,6 +19,7 @@ from purebpf.tools.wall import Wall
 from purebpf.tools.wall.session import WallResult
 from tests.commands.profile.test_python_frames import chains_of, folded, started
 from tests.support.environment import run
+from tests.support.nightly import by_day
 from tests.support.programs import pythons
 from tests.support.programs.awaiting import AWAITING
 
@@ -281,7 +282,7 @@ _SUFFIX = re.compile(r"_\[(on|off|rq|gil)\](?=;| )")
 """What a thread does, in the frames of `wall`."""
 
 
-@pytest.mark.parametrize("command", ["profile", "wall"])
+@pytest.mark.parametrize("command", by_day(["profile", "wall"], ["wall"]))
 def test_an_interpreter_that_does_not_keep_it_says_so(command: str, tmp_path: Path) -> None:
     program = """
 import asyncio

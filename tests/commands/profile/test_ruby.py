@@ -102,7 +102,7 @@ def test_stacks_are_possible(options: tuple[str, ...]) -> None:
     check(stacks, "spin", "gsub", "block in gen", "block in <class:Work>")
 
 
-@pytest.mark.parametrize("command", ["offcpu", "wall"])
+@pytest.mark.parametrize("command", by_day(["offcpu", "wall"], ["wall"]))
 def test_waits_of_threads_are_in_their_functions(command: str) -> None:
     with running("threads") as pid:
         stacks = measure(command, pid, "4")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.commands.conftest import ROOT
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "perf_event")
 
@@ -50,7 +51,7 @@ def test_one_paragraph_at_every_limit() -> None:
     assert said > 10
 
 
-@pytest.mark.parametrize("limit", ENOUGH)
+@pytest.mark.parametrize("limit", by_day(ENOUGH, [32, 64, 160]))
 def test_a_small_limit_costs_the_tables_and_not_the_profile(limit: int) -> None:
     """Whether there is enough is known before the run, not when a file is missing in the middle."""
     with busy_program():

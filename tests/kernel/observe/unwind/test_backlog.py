@@ -27,7 +27,9 @@ def busy() -> Iterator[int]:
         child.kill()
 
 
-@pytest.mark.parametrize(("room", "fewest"), [(64 << 20, 10), (1 << 16, 1)])
+@pytest.mark.parametrize(
+    ("room", "fewest"), [pytest.param(64 << 20, 10, marks=pytest.mark.nightly), (1 << 16, 1)]
+)
 def test_each_copy_is_counted_however_late(
     busy: int, room: int, fewest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

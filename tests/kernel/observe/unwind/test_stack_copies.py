@@ -26,6 +26,7 @@ from purebpf.symbols.budget import PROCESS, Allowance, Budget
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import Unwound
 from tests.support.host.faults import slow_host
+from tests.support.nightly import by_day
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "gcc", "nm", "x86_64"),
@@ -191,7 +192,10 @@ def _run(program: Path, *, samples: int = 500, pages: int = 1024, **options: Any
 
 @pytest.mark.parametrize(
     "flags",
-    [(), ("-static",), ("-no-pie",), ("-fcf-protection=full", "-O3")],
+    by_day(
+        [(), ("-static",), ("-no-pie",), ("-fcf-protection=full", "-O3")],
+        [("-static",), ("-fcf-protection=full", "-O3")],
+    ),
     ids=["pie", "static", "no-pie", "cf-protection"],
 )
 def test_every_stack_of_a_known_chain_is_whole(tmp_path: Path, flags: tuple[str, ...]) -> None:

@@ -108,9 +108,9 @@ def test_a_known_chain_is_walked_in_bpf(tmp_path: Path, flags: tuple[str, ...]) 
 @pytest.mark.parametrize(
     ("source", "flags"),
     [
-        pytest.param(_CHAIN, [], id="chain"),
+        pytest.param(_CHAIN, [], id="chain", marks=pytest.mark.nightly),
         pytest.param(_DEEP, [], id="deep"),
-        pytest.param(_SHAPES, ["-DHANDLED=0"], id="signals"),
+        pytest.param(_SHAPES, ["-DHANDLED=0"], id="signals", marks=pytest.mark.nightly),
         pytest.param(_SHAPES, ["-DHANDLED=SA_ONSTACK"], id="alternate-stack"),
     ],
 )
