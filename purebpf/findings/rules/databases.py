@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, Stay, seconds_of, threads_of
@@ -15,6 +15,10 @@ from purebpf.late_pattern import compile_later
 __all__ = ["failing_statements", "repeated_snapshots", "waiting_backends"]
 
 _LEAST = 0.1
+_CLUSTER = compile_later(r"\S+: ")
+"""The name of a server in the titles of its processes."""
+_BEFORE_COMMAND, _NAMED = 3, 2
+"""Words of a backend's title before its command: the user, the database and the client."""
 _PREFIX, _BACKEND = "postgres: ", "PostgresMain"
 _SNAPSHOT = compile_later(r"\w+-(rdb-bgsave|aof-rewrite)\b")
 """The title of a child that saves the data of its parent."""
@@ -49,7 +53,7 @@ def waiting_backends(evidence: Evidence) -> Iterator[Finding]:
         names = ", ".join(evidence.name(process.pid) for process in idle[:3])
         suspect = f"idle in transaction: {names}{_client(evidence, idle[0].pid)}"
     else:
-        suspect = "pg_blocking_pids() names the holder"
+        suspect = _runs(evidence, titled) or "pg_blocking_pids() names the holder"
     yield Finding(
         "db-lock",
         evidence.process(pids[0]).comm,
@@ -64,6 +68,23 @@ def waiting_backends(evidence: Evidence) -> Iterator[Finding]:
 
 def _count(backends: int) -> str:
     return f"{backends} backends wait" if backends > 1 else "1 backend waits"
+
+
+def _runs(evidence: Evidence, titled: list[Process]) -> str:
+    """A clause about the commands of backends that do not wait: one of them may have the lock."""
+    commands: Counter[tuple[str, int]] = Counter()
+    for process in titled:
+        for title, times in process.titles.items():
+            text = _CLUSTER.sub("", title.removeprefix(_PREFIX))
+            words = text.split(maxsplit=_BEFORE_COMMAND)
+            command = words[-1] if len(words) > _BEFORE_COMMAND else ""
+            if command and not command.startswith("idle") and not command.endswith(" waiting"):
+                commands[command, process.pid] += times
+    named = [
+        f"{command} ({evidence.name(pid)})" for (command, pid), _ in commands.most_common(_NAMED)
+    ]
+    many = " and ".join(named)
+    return f"others run {many} meanwhile; pg_blocking_pids() names the holder" if named else ""
 
 
 def _idle_share(process: Process) -> float:

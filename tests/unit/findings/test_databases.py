@@ -42,6 +42,31 @@ def said(found: list[Finding]) -> str:
     )
 
 
+def queueing(*titles: str) -> str:
+    """What is said of a backend that waits beside others with these titles."""
+    waiting_one = Process(20, 9, "postgres", POSTGRES, titles={f"{SESSION} INSERT waiting": 8})
+    others = (
+        Process(30 + n, 9, "postgres", POSTGRES, titles={title: 5})
+        for n, title in enumerate(titles)
+    )
+    found = find(Facts(10.0, 2, processes=(waiting_one, *others)))
+    return "; ".join(text for one in found if one.kind == "db-lock" for text in one.evidence)
+
+
+SESSION = "postgres: shop orders [local]"
+
+
+def test_the_command_that_may_have_the_lock_is_named() -> None:
+    text = queueing(f"{SESSION} CREATE INDEX", "postgres: checkpointer ", f"{SESSION} idle")
+    assert "others run CREATE INDEX (postgres (30)) meanwhile" in text
+
+
+def test_sessions_that_wait_or_do_nothing_have_no_command() -> None:
+    text = queueing(f"{SESSION} UPDATE waiting", "postgres: walwriter ", f"{SESSION} idle")
+    assert text == "pg_blocking_pids() names the holder"
+    assert queueing("postgres: main: shop orders [local] idle") == text
+
+
 ERRORS = (
     at_work("errfinish", "ExecUpdate", seconds=0.2),
     at_work("AbortCurrentTransaction", seconds=0.1),
