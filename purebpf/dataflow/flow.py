@@ -190,6 +190,8 @@ class Flow:
     def _join(self, number: int, state: State) -> bool:
         """Merge a state into the one before an instruction; return True if that changes it."""
         known = self.before[number]
+        if known is state:
+            return False
         merged = state if known is None else merge(known, state)
         address = self.code.instructions[number].ip
         declared = self.scope.declared(address)
@@ -347,6 +349,8 @@ class Flow:
             return self._call(instruction, state)
         if instruction.mnemonic in (Mnemonic.PUSH, Mnemonic.POP):
             return _moved_stack(instruction, state)
+        if not self.code.written[number] and instruction.op0_kind != OpKind.MEMORY:
+            return state  # a comparison, or a branch
         after = dict(state)
         for register in self.code.written[number]:
             after.pop(register, None)

@@ -30,6 +30,7 @@ ARGUMENTS = (
 """System V AMD64 ABI, figure 3.4."""
 _CALLER_SAVED = (*ARGUMENTS, Register.RAX, Register.R10, Register.R11)
 _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
+_GOES_ON = (FlowControl.NEXT, FlowControl.CONDITIONAL_BRANCH)
 _ROUNDS = 32
 _MOST = 8
 """Uses of one register; one with more is not known."""
@@ -79,16 +80,22 @@ def later_uses(
     """
     count = len(code.instructions)
     known = _Known(functions, result, Frames(code))
-    before: list[_Uses] = [{} for _ in range(count)]
+    nothing: _Uses = {}
+    before = [nothing] * count  # instructions that change none of them share the uses behind them
     todo, waiting = list(range(count)), set(range(count))
     for _ in range(_ROUNDS * count):
         if not todo:
             break
         number = todo.pop()
         waiting.discard(number)
-        uses = _join(before[follower] for follower in code.next[number])
-        uses = _before(code, number, uses, known)
-        if uses != before[number]:
+        followers = code.next[number]
+        if len(followers) == 1:
+            uses = before[followers[0]]
+        else:
+            uses = _join(before[follower] for follower in followers) if followers else nothing
+        if not _is_idle(code, number, uses, known.frames):
+            uses = _before(code, number, dict(uses), known)
+        if uses is not before[number] and uses != before[number]:
             before[number] = uses
             fresh = [one for one in code.before[number] if one not in waiting]
             todo += fresh
@@ -97,20 +104,38 @@ def later_uses(
         return [{} for _ in range(count)]  # no fixed point: nothing is known
     accesses = _accesses(code, before)
     pointers: dict[frozenset[Use], Pointer | None] = {}
-    for uses in before:
+    for uses in {id(uses): uses for uses in before}.values():
         for several in uses.values():
             if several not in pointers:
                 place = object_at(several, accesses.get(several, ()), holders)
                 pointers[several] = place and Pointer(*place, by_use=True)
-    return [
-        {
-            register: pointer
-            for register, several in uses.items()
-            if register > 0 and register != Register.RSP
-            if (pointer := pointers[several]) is not None
-        }
-        for uses in before
-    ]
+    held: dict[int, Mapping[int, Pointer]] = {}
+    for uses in before:
+        if id(uses) not in held:
+            held[id(uses)] = {
+                register: pointer
+                for register, several in uses.items()
+                if register > 0 and register != Register.RSP
+                if (pointer := pointers[several]) is not None
+            }
+    return [held[id(uses)] for uses in before]
+
+
+def _is_idle(code: Code, number: int, behind: _Uses, frames: Frames) -> bool:
+    """Return True for an instruction inside of a function that changes none of the used places."""
+    instruction = code.instructions[number]
+    flow = instruction.flow_control
+    goes_on = flow in _GOES_ON or (flow == FlowControl.UNCONDITIONAL_BRANCH and code.next[number])
+    if not goes_on or not code.written[number].isdisjoint(behind):
+        return False
+    kind = instruction.op0_kind
+    if not behind:
+        return True
+    if instruction.mnemonic == Mnemonic.PUSH:
+        return frames.pushed(number) not in behind
+    if kind == OpKind.MEMORY:
+        return frames.slot(number, instruction) not in behind
+    return kind != OpKind.REGISTER or int(instruction.op0_register) not in behind
 
 
 def _accesses(code: Code, before: list[_Uses]) -> dict[frozenset[Use], set[tuple[int, int]]]:
