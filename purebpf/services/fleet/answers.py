@@ -6,7 +6,7 @@ on the number of different stacks, not of samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from purebpf.services.fleet import duck
@@ -210,11 +210,11 @@ class Question:
             for service, frames, value in self.ask("select service, frames, value from stacked")
         ]
 
-    def heaviest(self, most: int) -> list[Numbered]:
+    def heaviest(self, most: int, check: Callable[[], object] = bool) -> list[Numbered]:
         """So many stacks, the heaviest ones, and the rest of each service as one.
 
         Rows come a thousand at a time, and each number is in memory once: a hundred thousand stacks
-        take 30 MB.
+        take 30 MB. `check` is called for each thousand, and may raise.
         """
         self.keep("picked", self._by("service, stack"))
         self.keep("heavy", f"select * from picked order by value desc, stack limit {most}")
@@ -228,7 +228,7 @@ class Question:
         stacks = [
             Numbered(service, tuple(numbers.setdefault(frame, frame) for frame in frames), value)
             for service, frames, value in duck.each(
-                self._connection, "select service, frames, value from stacked"
+                self._connection, "select service, frames, value from stacked", check
             )
         ]
         return stacks + [Numbered(service, (_LIGHT,), value) for service, value in rest]
@@ -310,11 +310,14 @@ class Question:
         )
 
     def leaf_sums(self, cluster: str) -> pa.Table:
-        """Seconds by `cluster`, which is SQL about a sample, and by the frame that they were in."""
+        """Seconds by `cluster`, which is SQL about a sample, and by the frame that they were in.
+
+        A cluster is a hash of 64 bits: there are millions of rows, and its text takes most of them.
+        """
         return duck.arrow(
             self._connection,
             "with leaf_of as (select stack, frames[1] as leaf from unique_stacks), "
-            f"leaves as (select {cluster} as cluster, coalesce(leaf, {NOT_STORED}) "
+            f"leaves as (select hash({cluster}) as cluster, coalesce(leaf, {NOT_STORED}) "
             "as frame, sum(value) / 1e9 as x from samples left join leaf_of using (stack) "
             f"where {self.selection.condition()} group by all) "
             f"select cluster, coalesce(same, frame) as leaf, sum(x) as x from leaves {SAME} "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 from purebpf.services.fleet.answers import FramePlace, Numbered
@@ -22,12 +22,13 @@ class _Node(NamedTuple):
     step: Hashable
 
 
-def cut(*sides: Sequence[Numbered]) -> list[Sequence[Numbered]]:
+def cut(*sides: Sequence[Numbered], check: Callable[[], object] = bool) -> list[Sequence[Numbered]]:
     """Return the same stacks, as long as there are few; else without the parts that are small on
     every side.
 
     Dropped parts keep their weight, below their caller, in a frame that says so. The tree is made
-    level by level, from the root, below the nodes that are kept: a level has few of these.
+    level by level, from the root, below the nodes that are kept: a level has few of these. `check`
+    is called for each level, and may raise.
     """
     if sum(map(len, sides)) <= _MANY:
         return list(sides)
@@ -39,6 +40,7 @@ def cut(*sides: Sequence[Numbered]) -> list[Sequence[Numbered]]:
     depths: list[dict[int, int]] = [{} for _ in sides]  # of those that are cut, frames that stay
     depth = 0
     while any(nodes):
+        check()
         level: dict[_Node, int] = {}
         sums = [
             _descend(side, its_nodes, depth, level)

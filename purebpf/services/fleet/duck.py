@@ -139,16 +139,20 @@ def rows(connection: duckdb.DuckDBPyConnection, statement: str) -> list[tuple[An
         raise _explained(error) from error
 
 
-def each(connection: duckdb.DuckDBPyConnection, statement: str) -> Iterator[tuple[Any, ...]]:
+def each(
+    connection: duckdb.DuckDBPyConnection, statement: str, check: Callable[[], object] = bool
+) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of an answer, of which a thousand at a time are in memory as Python has them.
 
-    The connection answers nothing else meanwhile. Raises as `rows`.
+    The connection answers nothing else meanwhile. `check` is called for each thousand, and may
+    raise. Raises as `rows`.
     """
     import duckdb
 
     try:
         _with_room(connection, lambda: connection.execute(statement))
         while part := connection.fetchmany(_PART):
+            check()
             yield from part
     except duckdb.Error as error:
         raise _explained(error) from error

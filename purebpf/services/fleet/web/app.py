@@ -251,14 +251,17 @@ def _regressions(worker: Worker, asked: Asked, selection: Selection) -> Iterator
 
 def _profile(worker: Worker, selection: Selection, _asked: Asked) -> Profile:
     question = worker.ask(selection)
-    (stacks,) = cut(question.heaviest(_MOST_STACKS))
+    (stacks,) = cut(question.heaviest(_MOST_STACKS, worker.check), check=worker.check)
     worker.check()
     return _dated(profile_of(selection, question.named(stacks), question.coverage()), selection)
 
 
 def _comparison(worker: Worker, selection: Selection, asked: Asked) -> str:
     questions = [worker.ask(side) for side in (earlier(selection, asked), selection)]
-    sides = cut(*(question.heaviest(_MOST_STACKS) for question in questions))
+    sides = cut(
+        *(question.heaviest(_MOST_STACKS, worker.check) for question in questions),
+        check=worker.check,
+    )
     worker.check()
     for name, side in zip(("before", "after"), sides, strict=True):
         if not side:

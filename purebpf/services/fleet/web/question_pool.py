@@ -77,8 +77,8 @@ class QuestionPool:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._quick = _Lane("48MB", "48MB", Turns())
-        self._slow = _Lane("96MB", "160MB", Turns(long_s=_SLOW_WAIT_S))
+        self._quick = _Lane("32MB", "32MB", Turns())
+        self._slow = _Lane("80MB", "128MB", Turns(long_s=_SLOW_WAIT_S))
         self._slow_questions: dict[Hashable, None] = {}
         self._runs: dict[_Run, None] = {}
         self._is_ending = False

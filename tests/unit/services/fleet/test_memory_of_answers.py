@@ -25,6 +25,7 @@ from purebpf.services.fleet.tables import (
 )
 from purebpf.services.fleet.web import app
 from purebpf.services.fleet.web.fields import Asked
+from purebpf.services.fleet.web.turns import BusyError
 from purebpf.services.fleet.web.worker import Worker
 
 HOUR = "2026-11-22T00"  # the question is about a half of it: a roll-up has whole ones
@@ -96,6 +97,18 @@ def test_a_page_of_a_store_with_many_stacks(store: Directory) -> None:
     with Worker(store, "48MB", "48MB") as worker:
         profile = app._profile(worker, selection("many"), Asked())
     assert profile.total == STACKS * 10_000_000
+
+
+def test_who_leaves_does_not_wait_for_a_large_page(store: Directory) -> None:
+    """A page is not asked on in Python when its reader has gone."""
+    with Worker(store, "48MB", "48MB") as worker:
+        question = worker.ask(selection("many"))
+        stacks = question.heaviest(20_000)
+        worker.gave_up = True
+        with pytest.raises(BusyError):
+            cutting.cut(stacks, check=worker.check)
+        with pytest.raises(BusyError):
+            question.heaviest(20_000, worker.check)
 
 
 def test_stacks_without_common_parts_are_cut_in_little_memory() -> None:
