@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 
 from purebpf.enums import IntEnum
@@ -12,12 +12,13 @@ from purebpf.errors import FormatError, KernelError, NotSupportedError, PurebpfE
 from purebpf.files.regular_file import Identity, identify, opened_regular
 from purebpf.loader.attach._common.probe_place import find_file, in_process
 from purebpf.loader.host.debug_files import image_of
+from purebpf.loader.host.process_files import probed_inode, status_of
 from purebpf.observe.symbols.function_code import FunctionCode
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import functions_named
 from purebpf.symbols.function_exits import ALWAYS, Exits
-from purebpf.symbols.proc_maps import parse_maps
+from purebpf.symbols.proc_maps import MappedFile, parse_maps
 from purebpf.symbols.x86_64_code import CodeError
 from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
@@ -31,6 +32,7 @@ __all__ = [
     "allocator_in",
     "allocators_of",
     "executable_allocator",
+    "late_allocators",
     "library_path",
     "own_libc",
 ]
@@ -40,6 +42,8 @@ _LIBRARIES = re.compile(
     r"libc[.-]|ld-musl|lib(jemalloc|tcmalloc|mimalloc|hoard|snmalloc|rpmalloc|scudo)"
 )
 """Names of files that bring malloc, from their start; executables may have their own."""
+_MOST_LATE = 1024
+"""Files of processes that are looked at in the end."""
 
 
 class Function(IntEnum):
@@ -140,6 +144,41 @@ def allocators_of(
         except PurebpfError:  # too much was asked for
             break
     return allocators
+
+
+def late_allocators(
+    files: Iterable[tuple[int, MappedFile]], traced: Collection[Identity]
+) -> list[str]:
+    """Return the paths of allocators that processes mapped after they were looked at.
+
+    A process may execute another program, static or of another C library, or load one.
+
+    Args:
+        files: of processes, with their numbers; some may have ended.
+        traced: files with probes, see `probed_inode`.
+    """
+    paths: dict[str, None] = {}
+    answers: dict[Identity, AllocatorCode] = {}
+    budget = Budget()
+    for pid, file in islice(dict.fromkeys(files), _MOST_LATE):
+        name = os.path.basename(file.path)
+        if not file.path.startswith("/") or (".so" in name and not _LIBRARIES.match(name)):
+            continue
+        inside = f"/proc/{pid}/root{file.path}"
+        path = inside if os.path.exists(inside) else file.path
+        status = status_of(path)
+        if status is None or (file.inode and status.st_ino != file.inode):
+            continue
+        try:
+            with budget.on_behalf(run=0, user=status.st_uid, process=pid):
+                found = _look_into(path, EVERY_PROCESS, budget, answers)
+        except PurebpfError:  # too much was asked for
+            break
+        if any(
+            one.code.entries and probed_inode(path, one.identity) not in traced for one in found
+        ):
+            paths[file.path] = None
+    return list(paths)
 
 
 def own_libc() -> list[Allocator]:

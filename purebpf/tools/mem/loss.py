@@ -53,6 +53,10 @@ def losses(
             stats["in_flight"],
             "calls of allocators were in flight at the end, or left by an exception",
         ),
+        "late_allocators": (
+            stats.get("late_allocators", 0),
+            "allocators were not traced: processes executed or loaded them during the run",
+        ),
         "places_taken": (
             stats["places_taken"],
             "events lost their stack: too many programs were preempted on one CPU",
@@ -101,18 +105,26 @@ def losses(
     return Loss(seen=stats["allocations"] + stats["growths"] + stats["faults"], causes=tuple(own))
 
 
-def untraced_files(refused: Sequence[str], beyond: int) -> list[str]:
+def untraced_files(refused: Sequence[str], beyond: int, late: Sequence[str] = ()) -> list[str]:
     """Sentences about allocators that are not traced.
 
     Args:
         refused: paths of those that could not be probed.
         beyond: files that were too many.
+        late: paths of those that processes executed or loaded during the run.
     """
     sentences = []
     if refused:
         names = ", ".join(map(printable, refused[:_SHOWN]))
         more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
         sentences.append(f"Allocations of {names}{more} are not traced: the kernel refused probes.")
+    if late:
+        names = ", ".join(map(printable, late[:_SHOWN]))
+        more = f" and {len(late) - _SHOWN} more" if len(late) > _SHOWN else ""
+        sentences.append(
+            f"Allocations of {names}{more} are not traced: executed or loaded during the run. "
+            f"Name it with --library {printable(late[0])}"
+        )
     if beyond:
         text = count_text(beyond, "files with allocators are not traced: there are too many.")
         sentences.append(f"{text} Name one with --library FILE.")

@@ -29,6 +29,7 @@ from purebpf.tools.mem.profiles import MemoryUse, fill, since, totals
 from purebpf.tools.mem.request import SHOWN, MemOptions, profile_title
 
 if TYPE_CHECKING:
+    from purebpf.files.regular_file import Identity
     from purebpf.loader.host.debug_files import Fetch
     from purebpf.measure.stop import HasFileno
     from purebpf.observe.instruments.allocators import Allocator
@@ -66,6 +67,8 @@ class Memory(UserStackSession[MemoryTracer]):
         self._options = options
         self._allocators: tuple[Allocator, ...] = ()
         self._untraced = 0
+        self._traced_files: set[Identity] = set()
+        self._late: list[str] = []
         self._growth: GrowthWatch | None = None
         self._cost = CostLimit(options.cost_percent or 0.0, options.duration_s)
         self._seen: list[Site] = []
@@ -134,6 +137,7 @@ class Memory(UserStackSession[MemoryTracer]):
             for allocator in wanted
         }
         self._untraced = max(0, len(by_file) - _MOST_FILES)
+        self._traced_files = {identity for identity, _ in by_file}
         return islice(by_file.values(), _MOST_FILES)
 
     def _named_allocators(self) -> Iterator[Allocator]:
@@ -154,6 +158,14 @@ class Memory(UserStackSession[MemoryTracer]):
             if not paths and problem is not None:
                 raise problem
             yield from map(allocators.allocator_in, paths)
+
+    def _late_allocators(self, pids: Iterable[int]) -> list[str]:
+        """Return the allocators of processes that executed or loaded them during the run."""
+        if not self._allocators:
+            return []
+        spaces = self._watch.followed.spaces
+        files = ((pid, mapping.file) for pid in pids for mapping in spaces.files(pid))
+        return allocators.late_allocators(files, self._traced_files)
 
     def _untraced_functions(self) -> dict[str, str]:
         """Functions of allocators that are not probed, and why."""
@@ -242,6 +254,7 @@ class Memory(UserStackSession[MemoryTracer]):
                 tracer.walking.wanted = pids
             self._watch.catch_up()
             wanted = [site for site in tracer.sites() if pids is None or site.pid in pids]
+            self._late = self._late_allocators({site.pid for site in wanted})
             sites = self._resolve(wanted)
             traces, stats = tracer.traces(), tracer.stats()
             self._cost.end(stats["allocations"], (tracer.ended_ns - tracer.started_ns) / 1e9)
@@ -266,7 +279,7 @@ class Memory(UserStackSession[MemoryTracer]):
         about["allocators"] = sorted({*tracer.traced, *tracer.dropped})
         about |= self._cost.facts()
         heading = profile_title(self._options, profile_name)
-        counts = dict(stats)
+        counts = dict(stats) | {"late_allocators": len(self._late)}
 
         def fill_sites(profile: Profile, stacks: Stacks) -> None:
             counts["sizes_cut"] = fill(profile, profile_name, sites, stacks, followed.cgroups.of)
@@ -282,7 +295,7 @@ class Memory(UserStackSession[MemoryTracer]):
             max_depth=depth,
             python_stats=lambda: python_counters(stats),
             advise=lambda _: [
-                *untraced_files(tracer.refused, self._untraced),
+                *untraced_files(tracer.refused, self._untraced, self._late),
                 *untraced_functions(self._untraced_functions()),
             ],
         )
