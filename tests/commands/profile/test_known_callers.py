@@ -19,6 +19,7 @@ BY_DAY = ("gcc -O2", "memfd", "python3 depth 10")
 MAY_BE_CUT = {
     "cgo": "the first samples are copies, which hold one stack",
     "python3 depth 500": "deeper than the default keeps",
+    "python3 depth 1000 --call-graph deep": "1,006 frames, and `deep` keeps 1,000 of Python",
     "SBCL": "the first samples are copies, which its stacks are deeper than",
 }
 """Programs whose stacks need not be whole, and why."""
