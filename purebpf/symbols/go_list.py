@@ -1,4 +1,4 @@
-"""Where a stripped Go program keeps its goroutines: by the code that adds one to the list.
+"""Finds the goroutines of a stripped Go program by the code that adds one to the list.
 
 runtime.allgadd (Go's src/runtime/proc.go) appends to runtime.allgs, a slice: the code addresses its
 three words, pointer, length and capacity, relative to the instruction. No other three words in a

@@ -1,4 +1,4 @@
-"""Which tasks share a table of descriptors, and which share a current directory.
+"""The tasks that share a table of descriptors, or a current directory.
 
 The threads of a process usually share both. A thread that calls unshare(2) has its own from then
 on, and clone(2) may share either with another process.
