@@ -71,5 +71,6 @@ PROGRAM("raw_tracepoint/sys_enter", on_raw_tracepoint)
 PROGRAM("tp_btf/sys_enter", on_typed_tracepoint)
 PROGRAM("tp_btf/sched_switch", on_switch)
 PROGRAM("fentry/__task_pid_nr_ns", on_function)
+PROGRAM("fexit/__task_pid_nr_ns", on_function_end)
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -53,9 +53,10 @@ KINDS: tuple[tuple[str, Attach, tuple[str, ...]], ...] = (
     ("on_switch", where_it_says, ()),
     ("on_kprobe", where_it_says, ("kprobes",)),
     ("on_function", where_it_says, ("trampolines",)),
+    ("on_function_end", where_it_says, ("trampolines",)),
 )
 
-FIRST = ("on_call", "on_tracepoint", "on_kprobe", "on_function")
+FIRST = ("on_call", "on_tracepoint", "on_kprobe", "on_function", "on_function_end")
 """The others take their time in `make nightly`."""
 
 
