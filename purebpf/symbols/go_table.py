@@ -22,7 +22,7 @@ from purebpf.symbols.elf_image import SHF_EXECINSTR, SHT_RELA, ElfImage, Section
 from purebpf.symbols.longest_name import ends_at
 from purebpf.tuples import NamedTuple
 
-__all__ = ["GoTable", "go_functions", "go_table", "has_go_table"]
+__all__ = ["GoTable", "go_functions", "go_table", "has_go_code", "has_go_table"]
 
 _MAGICS = (0xFFFFFFF0, 0xFFFFFFF1)  # Go 1.18, Go 1.20
 _SECTIONS = (".gopclntab", ".data.rel.ro.gopclntab")
@@ -61,6 +61,13 @@ class GoTable(NamedTuple):
 def has_go_table(image: ElfImage) -> bool:
     """Return True for a file with a table of Go's functions, of any version."""
     return any(map(image.section, _SECTIONS))
+
+
+def has_go_code(image: ElfImage) -> bool:
+    """Return True for a file with functions of Go, also a library or plugin that another linker has
+    linked: its table has no section of its own.
+    """
+    return has_go_table(image) or bool(image.go_build_id)
 
 
 def go_table(image: ElfImage) -> GoTable | None:

@@ -21,6 +21,7 @@ from purebpf.observe.symbols.function_code import FunctionCode
 from purebpf.symbols.elf_image import SHT_DYNSYM, ElfImage
 from purebpf.symbols.elf_imports import imported_function, needed_libraries
 from purebpf.symbols.elf_names import FUNCTIONS, functions_named
+from purebpf.symbols.go_table import has_go_code
 from purebpf.symbols.x86_64_code import CodeError
 from purebpf.syscall import proc
 
@@ -31,7 +32,7 @@ _UNWINDERS = compile_later(r"lib(?:gcc_s|stdc\+\+|c\+\+|c\+\+abi|unwind|gnat|obj
 _UNWINDING = ("_Unwind_RaiseException", "_Unwind_ForcedUnwind", "_Unwind_Resume")
 _FORCING = ("pthread_cancel", "pthread_exit", "thrd_exit", "dlopen", "dlmopen")
 """The C library loads libgcc_s for them; or they load any library."""
-_TABLES = (".gcc_except_table", ".gopclntab")
+_EXCEPTIONS = ".gcc_except_table"
 
 
 def find_returns(places: ProbePlaces, name: str, pid: int = 0) -> tuple[int, ...] | None:
@@ -90,8 +91,10 @@ def _unwinder_of(image: ElfImage, pid: int) -> str:
             return f"process {pid} has {found[0]}"
     elif not _is_program(image):
         return "any program may use the library"
-    if table := next((table for table in _TABLES if image.section(table) is not None), ""):
-        return f"it has {table}"
+    if image.section(_EXCEPTIONS) is not None:
+        return f"it has {_EXCEPTIONS}"
+    if has_go_code(image):
+        return "it has functions of Go"
     if library := next(filter(_UNWINDERS.match, needed_libraries(image)), ""):
         return f"it needs {library}"
     names = (*_UNWINDING, *_FORCING)

@@ -23,6 +23,7 @@ from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import FUNCTIONS, INDIRECT, functions_named, is_spelt
 from purebpf.symbols.function_exits import Exits
+from purebpf.symbols.go_table import has_go_code, has_go_table
 from purebpf.symbols.short_names import identifier, shorten, spellings
 from purebpf.symbols.usdt_arguments import Argument, UnknownArgument, parse_arguments
 from purebpf.symbols.x86_64_code import CodeError
@@ -208,25 +209,37 @@ def _user_functions(word: str, file: str, named: str, wanted: Wanted) -> list[Us
     description = f"calls of {word}"
     path = find_file(file, description)
     with open_image(path) as (image, identity):
-        if wanted.returns and image.section(".gopclntab") is not None:
-            raise NotSupportedError(
-                f"timing {description}",
-                f"{path} is a Go program: its goroutines move between stacks and threads, so that "
-                "their returns cannot be told apart. Count calls with --count",
-            )
+        if wanted.returns and has_go_table(image):
+            raise _is_go(description, f"{path} is a Go program")
         code = FunctionCode(image) if wanted.returns else None
         if "@" in named or _OFFSET.fullmatch(named):
             places = find_places(f"{path}:{named}", description)
+            if wanted.returns and has_go_code(image):
+                raise _is_go(description, f"{path} has functions of Go")
             function = User(named, path, places.offsets[0], places.identity)
             return [_with_exits(function, code, wanted)]
         offsets = dict(_matching(image, named))
         if not offsets:  # explains why
             find_places(f"{path}:{_ONE_COLON.sub('?', named)}", description)
+        if wanted.returns and has_go_code(image) and any("." in name for name in offsets):
+            raise _is_go(description, f"{path} has functions of Go")
         by_offset: dict[int, str] = {}
         for name, offset in sorted(offsets.items(), key=lambda item: _preference(item[0], named)):
             by_offset.setdefault(offset, _spell(name))
         functions = [User(name, path, at, identity) for at, name in sorted(by_offset.items())]
         return [_with_exits(function, code, wanted) for function in functions]
+
+
+def _is_go(description: str, what: str) -> NotSupportedError:
+    """Return the error that Go's functions cannot be timed.
+
+    A library that C calls has functions of both: the names of Go's have a dot.
+    """
+    return NotSupportedError(
+        f"timing {description}",
+        f"{what}: goroutines move between stacks and threads, so that "
+        "their returns cannot be told apart. Count calls with --count",
+    )
 
 
 def _with_exits(function: User, code: FunctionCode | None, wanted: Wanted) -> User:
