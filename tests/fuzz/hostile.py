@@ -17,9 +17,11 @@ from purebpf.abi.syscalls import table
 from purebpf.errors import PurebpfError
 from purebpf.measure import targets
 from purebpf.measure.options import TargetOptions
+from purebpf.observe.runtimes.golang import goroutines_now
 from purebpf.symbols.cgroup_names import cgroup_name
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import function_ranges, functions_named
+from purebpf.symbols.go_list import list_in_code
 from purebpf.symbols.go_table import go_functions
 from purebpf.symbols.proc_maps import parse_maps
 from purebpf.symbols.source_lines import parse_lines
@@ -269,6 +271,8 @@ def run_probes(data: bytes) -> None:
         lambda: function_ranges(image, "main"),
         lambda: [parse_arguments(probe.arguments, image.machine) for probe in usdt_probes(image)],
         lambda: list(go_functions(image)),
+        lambda: list_in_code(image),
+        lambda: goroutines_now._symbol(image, b"\0main\0"),  # noqa: SLF001
     ):
         with suppress(PurebpfError, ValueError):
             look()

@@ -36,7 +36,7 @@ READERS = {
     ],
     "perf_script": ["results/formats/perf_script"],
     "pprof": ["results/formats/pprof_reader"],
-    "probes": ["symbols/go_stack", "symbols/usdt"],
+    "probes": ["observe/runtimes/golang/goroutines_now", "symbols/go_stack", "symbols/usdt"],
     "python": ["observe/runtimes/cpython/code_names"],
     "recording": ["tools/inspect/perf_data"],
     "sections": ["tools/inspect/sections"],
@@ -52,6 +52,7 @@ BY_TESTS = {
     "services/fleet/importing": "tests/unit/services/fleet/test_hostile_messages.py",
     "build/headers": "tests/unit/build/test_hostile_headers.py",
     "observe/runtimes/hotspot/libjvm": "tests/commands/dump/test_dump_java.py",
+    "symbols/go_inlined": "tests/unit/symbols/test_go_inlined.py",
 }
 """Readers whose hostile inputs are tests."""
 
