@@ -206,7 +206,7 @@ class ProcessWatch(Closing):
         symbolizer.python = self._walks.python
         walking = self._walks.walking
         if walking is not None:
-            symbolizer.opened, symbolizer.java = walking.held, walking.java
+            symbolizer.opened, symbolizer.java = walking, walking.java
         return symbolizer
 
 

@@ -11,7 +11,7 @@ from purebpf.files.held_files import HeldFiles
 from purebpf.files.regular_file import opened_regular
 from purebpf.loader.host.debug_files import Fetch, debug_file, image_of
 from purebpf.observe.symbols import mapped_files
-from purebpf.observe.symbols.mapped_files import Held, Identity
+from purebpf.observe.symbols.mapped_files import Identity, OpenFiles
 from purebpf.observe.symbols.symbol_cache import SymbolCache
 from purebpf.symbols.budget import FILE, Budget, OverBudgetError
 from purebpf.symbols.elf_image import PT_LOAD, SHT_SYMTAB, ElfImage, Segment, virtual_offset
@@ -88,9 +88,9 @@ class ElfFiles:
         fetch: gets the debug file of a build id that is not on this machine.
         budget: charged for reading.
         held: descriptors of tables that are read again and again; else none is held.
-        opened: finds mapped files that are open for other reasons.
 
     Attributes:
+        opened: mapped files that are open for other reasons.
         ids: gets the identifiers of each file that is read, by path and build ID; None: nobody
             needs them. Without a hash if several such files differ.
     """
@@ -100,10 +100,10 @@ class ElfFiles:
         fetch: Fetch | None = None,
         budget: Budget | None = None,
         held: HeldFiles | None = None,
-        opened: Held | None = None,
+        opened: OpenFiles | None = None,
     ) -> None:
         self._fetch = fetch
-        self._opened = opened
+        self.opened = opened
         self._budget = Budget() if budget is None else budget
         self._identities: dict[MappedFile, Identity] = {}
         self._as_seen: dict[tuple[int, MappedFile], Identity] = {}  # in its process's root
@@ -136,6 +136,8 @@ class ElfFiles:
         if not file.inode:
             return None
         identity = self._as_seen.get((pid, file)) or self._identities.get(file)
+        if identity and mapped_files.was_written(self.opened, mapping, pid, identity):
+            return None  # it is the file of other processes
         kept_table = self._tables.pop(identity, None) if identity else None
         if kept_table is not None and identity is not None:
             self._tables[identity] = kept_table
@@ -145,11 +147,14 @@ class ElfFiles:
     def _find(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
         file = mapping.file
         problem = Problem(Reason.REPLACED if file.deleted else Reason.NOT_FOUND)
-        for path, place in mapped_files.places(mapping, pids, self._opened):
+        for path, place in mapped_files.places(mapping, pids, self.opened):
             try:
                 with opened_regular(path) as fd:
                     status = os.fstat(fd)
-                    if mapped_files.is_mapped_one(path, place, status, mapping, pids[0]):
+                    identity = Identity.of(status)
+                    if mapped_files.is_mapped_one(
+                        path, place, status, mapping, pids[0]
+                    ) and not mapped_files.was_written(self.opened, mapping, pids[0], identity):
                         for_all = mapped_files.is_for_all(path, place, status, file)
                         functions = self._load(fd, file, pids[0], for_all=for_all)
                     else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from purebpf.errors import FormatError
 from purebpf.observe.symbols.elf_files import FileAccount
-from purebpf.observe.symbols.mapped_files import Held, Identity, open_place
+from purebpf.observe.symbols.mapped_files import Identity, OpenFiles, open_place, was_written
 from purebpf.symbols.elf_image import ElfImage, virtual_offset
 from purebpf.symbols.frame import FileOffset
 
@@ -44,11 +44,13 @@ class FunctionStarts:
     Args:
         budget: charged for reading.
         held: descriptors of files that are used again and again.
-        opened: finds mapped files that are open for other reasons.
+
+    Attributes:
+        opened: mapped files that are open for other reasons.
     """
 
-    def __init__(self, budget: Budget, held: HeldFiles, opened: Held | None = None) -> None:
-        self._opened = opened
+    def __init__(self, budget: Budget, held: HeldFiles) -> None:
+        self.opened: OpenFiles | None = None
         self._budget = budget
         self._held = held
         self._files: dict[Identity, _File | None] = {}
@@ -119,7 +121,7 @@ class FunctionStarts:
         fd = self._held.get(identity) if identity else None
         if fd is None or identity is None:
             try:
-                fd, is_for_all = open_place(mapping, pids, self._opened)
+                fd, is_for_all = open_place(mapping, pids, self.opened)
             except OSError:
                 return None
             identity = Identity.of(os.fstat(fd))
@@ -137,7 +139,8 @@ class FunctionStarts:
     def _identity(self, mapping: Mapping, pid: int) -> Identity | None:
         """The file, if it was opened before: as this process has it, or as all have."""
         seen = self._identities.get((pid, mapping.file))
-        return seen or self._identities.get((_ALL, mapping.file))
+        seen = seen or self._identities.get((_ALL, mapping.file))
+        return None if seen and was_written(self.opened, mapping, pid, seen) else seen
 
     def _file(self, identity: Identity, fd: int, path: str) -> _File | None:
         if identity not in self._files:

@@ -16,9 +16,10 @@ there must be the recorded inode, or have the recorded build id:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum, auto
 from errno import EMFILE, ENFILE
+from typing import Protocol
 
 from purebpf.errors import FormatError, KernelError
 from purebpf.files.path_steps import open_place as hold_place
@@ -29,8 +30,8 @@ from purebpf.syscall import proc
 from purebpf.tuples import NamedTuple
 
 __all__ = [
-    "Held",
     "Identity",
+    "OpenFiles",
     "Trust",
     "is_for_all",
     "is_mapped_one",
@@ -38,12 +39,8 @@ __all__ = [
     "open_mapped",
     "open_place",
     "places",
+    "was_written",
 ]
-
-Held = Callable[[Mapping, int], int | None]
-"""Returns a descriptor of a process's mapped file that its owner keeps open; None: there is none.
-`CodeFiles.held` is one.
-"""
 
 
 class Identity(NamedTuple):
@@ -59,6 +56,16 @@ class Identity(NamedTuple):
     def of(cls, status: os.stat_result) -> Identity:
         """Return the trust in an open file."""
         return cls(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, status.st_uid)
+
+
+class OpenFiles(Protocol):
+    """Mapped files that somebody else opened; `CodeFiles` has them, for unwinding."""
+
+    def held(self, mapping: Mapping, pid: int) -> int | None:
+        """Return a descriptor of a process's mapped file, which stays open; None: there is none."""
+
+    def noted(self, mapping: Mapping, pid: int) -> Identity | None:
+        """Return the identity of the file when the process was looked at; None: it was not."""
 
 
 class Trust(Enum):
@@ -86,19 +93,21 @@ def open_mapped(mapping: Mapping, pids: tuple[int, ...]) -> int:
 
 
 def open_place(
-    mapping: Mapping, pids: tuple[int, ...], held: Held | None = None
+    mapping: Mapping, pids: tuple[int, ...], opened: OpenFiles | None = None
 ) -> tuple[int, bool]:
     """The same, and whether it is the file for all processes with such a mapping.
 
     Otherwise it was opened in the root directory of this process: in a user's mount namespace, the
     user chooses the file at each path and inode.
     """
-    for path, place in places(mapping, pids, held):
+    for path, place in places(mapping, pids, opened):
         try:
             with opened_regular(path) as fd:
                 status = os.fstat(fd)
-                is_inode = is_mapped_one(path, place, status, mapping, pids[0])
-                if is_inode and _has_build_id(fd, mapping.file):
+                is_same = is_mapped_one(path, place, status, mapping, pids[0]) and not (
+                    was_written(opened, mapping, pids[0], Identity.of(status))
+                )
+                if is_same and _has_build_id(fd, mapping.file):
                     return os.dup(fd), is_for_all(path, place, status, mapping.file)
         except FormatError:
             continue
@@ -137,13 +146,23 @@ def _has_build_id(fd: int, file: MappedFile) -> bool:
     return not file.build_id or image_of(fd, file.path).build_id == file.build_id
 
 
+def was_written(opened: OpenFiles | None, mapping: Mapping, pid: int, identity: Identity) -> bool:
+    """Return True if a file was written to since the process that maps it was looked at.
+
+    Its functions may be elsewhere now. Devices and inodes are not compared: on overlayfs and btrfs
+    they depend on the way to a file.
+    """
+    noted = None if opened is None else opened.noted(mapping, pid)
+    return noted is not None and (noted.mtime_ns, noted.size) != (identity.mtime_ns, identity.size)
+
+
 def places(
-    mapping: Mapping, pids: tuple[int, ...], held: Held | None = None
+    mapping: Mapping, pids: tuple[int, ...], opened: OpenFiles | None = None
 ) -> Iterator[tuple[str, Trust]]:
     """Yield the paths that may show a mapped file, with the trust in each, best first."""
     path = mapping.file.path
     yield _map_file(mapping, pids[0]), Trust.EXACT
-    fd = None if held is None else held(mapping, pids[0])
+    fd = None if opened is None else opened.held(mapping, pids[0])
     if fd is not None:
         yield f"/proc/self/fd/{fd}", Trust.HELD
     if mapping.file.deleted or mapping.file.is_memory_file:

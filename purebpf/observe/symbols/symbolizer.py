@@ -23,7 +23,7 @@ from purebpf.observe.symbols.elf_files import ElfFiles, ElfFunctions, Problem
 from purebpf.observe.symbols.file_frames import FileFrames
 from purebpf.observe.symbols.function_starts import FunctionStarts
 from purebpf.observe.symbols.kernel_symbols import KernelSymbols
-from purebpf.observe.symbols.mapped_files import Held
+from purebpf.observe.symbols.mapped_files import OpenFiles
 from purebpf.observe.symbols.process_maps import read_maps
 from purebpf.observe.symbols.vdso import VDSO, is_vdso, vdso_bytes, vdso_functions
 from purebpf.symbols.address_spaces import AddressSpaces
@@ -75,8 +75,8 @@ class Symbolizer:
 
     Attributes:
         recorded: where the addresses were recorded; None: in this run.
-        opened: finds mapped files that are still open when their process has ended
-            (`UserStacks.held`); None: none are.
+        opened: mapped files that are still open when their process has ended (`UserStacks`);
+            None: none are.
         java: names the Java frames of user stacks; None: they have none.
         python: names and merges the Python frames of user stacks; None: they have none.
         file_ids: the identifiers of the files that were read, by path and build ID, since
@@ -95,7 +95,6 @@ class Symbolizer:
         budget: Budget | None = None,
     ) -> None:
         self.budget = Budget() if budget is None else budget
-        self.opened: Held | None = None
         self.python: PythonNames | None = None
         self.java: JavaNames | None = None
         self._payers: dict[int, Work] = {}
@@ -104,8 +103,8 @@ class Symbolizer:
         self.spaces = AddressSpaces() if spaces is None else spaces
         self._held = HeldFiles()
         self.recorded: Recorded | None = None
-        self._files = ElfFiles(fetch, self.budget, self._held, self._find_opened)
-        self._starts = FunctionStarts(self.budget, self._held, self._find_opened)
+        self._files = ElfFiles(fetch, self.budget, self._held)
+        self._starts = FunctionStarts(self.budget, self._held)
         self._frames = FileFrames(self._starts, self.spaces)
         self._vdso: dict[bytes, ElfFunctions | Problem] = {}  # by its content
         self._retries = Retries()
@@ -128,8 +127,14 @@ class Symbolizer:
         """Fill `file_ids` from now on."""
         self._files.ids = {}
 
-    def _find_opened(self, mapping: Mapping, pid: int) -> int | None:
-        return None if self.opened is None else self.opened(mapping, pid)
+    @property
+    def opened(self) -> OpenFiles | None:
+        """Files that are open, see above."""
+        return self._files.opened
+
+    @opened.setter
+    def opened(self, opened: OpenFiles | None) -> None:
+        self._files.opened = self._starts.opened = opened
 
     def batch(self) -> HeldFiles:
         """Return a `with` block for many stacks: files that are used again and again stay open

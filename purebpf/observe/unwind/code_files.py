@@ -113,6 +113,15 @@ class CodeFiles(Closing):
                     return opened.fd
         return self._held_by_inode(file, pid)
 
+    def noted(self, mapping: Mapping, pid: int) -> Identity | None:
+        """Return the identity that a process's mapped file had when it was last asked for.
+
+        None if it was not, or long ago.
+        """
+        file = mapping.file
+        key = self._by_inode.get((pid, file.major, file.minor, file.inode))
+        return key if isinstance(key, Identity) else None
+
     def _held_by_inode(self, file: MappedFile, pid: int) -> int | None:
         """Return the same for a file that this process has by another path, as after chroot(2)."""
         key = self._by_inode.get((pid, file.major, file.minor, file.inode))

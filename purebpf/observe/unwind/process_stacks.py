@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Hashable, Iterable
 from contextlib import suppress
 
 from purebpf.closable import Closing
+from purebpf.observe.symbols.mapped_files import Identity
 from purebpf.observe.unwind.code_files import CodeFiles
 from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.programs import EarlierLookup, Met, Program, Programs, live_mappings
@@ -170,6 +171,10 @@ class ProcessStacks(Closing):
     def held(self, mapping: Mapping, pid: int) -> int | None:
         """Return the open descriptor of a mapped file, see `CodeFiles.held`."""
         return self._files.held(mapping, pid)
+
+    def noted(self, mapping: Mapping, pid: int) -> Identity | None:
+        """Return the identity of a mapped file, see `CodeFiles.noted`."""
+        return self._files.noted(mapping, pid)
 
     def _unwind(
         self, copy: CopiedStack, generated: GeneratedCode | None, *, is_exact: bool

@@ -11,6 +11,7 @@ from purebpf.closable import Closing
 from purebpf.errors import FormatError, NotSupportedError
 from purebpf.loader.rings.record_types import RecordMap
 from purebpf.loader.types.task_offsets import stack_offsets, task_offsets, uprobe_offsets
+from purebpf.observe.symbols.mapped_files import Identity
 from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.copy_rings import SAMPLE_TYPE
 from purebpf.observe.unwind.live_files import tell_mappings
@@ -266,6 +267,10 @@ class StackFinisher(Closing):
     def held(self, mapping: CodePlace, pid: int) -> int | None:
         """Return the open descriptor of a mapped file, see `CodeFiles.held`."""
         return self._stacks.held(mapping, pid)
+
+    def noted(self, mapping: CodePlace, pid: int) -> Identity | None:
+        """Return the identity of a mapped file, see `CodeFiles.noted`."""
+        return self._stacks.noted(mapping, pid)
 
     def close(self) -> None:
         """Close tables and files; again is harmless."""

@@ -27,6 +27,7 @@ from purebpf.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from purebpf.loader.rings.record_types import RecordMap
+    from purebpf.observe.symbols.mapped_files import Identity
     from purebpf.observe.unwind.generated_stacks import GeneratedStacks
     from purebpf.observe.unwind.programs import EarlierLookup
     from purebpf.observe.unwind.stack_finisher import MissedStack, StackFinisher
@@ -376,6 +377,10 @@ class UserStacks(Closing):
         object's.
         """
         return None if self._finisher is None else self._finisher.held(mapping, pid)
+
+    def noted(self, mapping: CodePlace, pid: int) -> Identity | None:
+        """Return the identity of a mapped file, see `CodeFiles.noted`."""
+        return None if self._finisher is None else self._finisher.noted(mapping, pid)
 
     def _count(self, sample: Finished) -> None:
         if sample in self._counts or len(self._counts) < self._limit:
