@@ -93,8 +93,8 @@ class Lane:
             yield
         finally:
             self._tell("")
-            fcntl.flock(self._room, fcntl.LOCK_UN)
             times = f"{begun:.3f} {time.monotonic():.3f} {_cpu_s() - used:.2f}"
+            fcntl.flock(self._room, fcntl.LOCK_UN)
             with (self._folder / f"turns {self._number}").open("a") as turns:
                 turns.write(f"{times} {item.nodeid}\n")
 
