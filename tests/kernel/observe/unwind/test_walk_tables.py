@@ -177,7 +177,10 @@ def test_call_sites_go_with_their_file(monkeypatch):
 
 @pytest.mark.alone
 def test_all_that_this_machine_runs_takes_16_megabytes():
-    """Every process that we may read, with all of its small files, and 1 MiB of each large one."""
+    """Every process that we may read, with all of its small files, and 1 MiB of each large one.
+
+    Files with more than 256 MiB of code, such as the library of ClickHouse, have no tables.
+    """
     with load(_spec()) as loaded, _tables(loaded) as tables, ProcessStacks() as stacks:
         for pid in proc.pids():
             program = stacks._programs.read(pid, time.monotonic_ns())
@@ -186,7 +189,7 @@ def test_all_that_this_machine_runs_takes_16_megabytes():
             tables.publish(pid, 1, program.space, stacks.file)
             for mapping in program.space.mappings:
                 cfi = stacks.file(mapping.file) if mapping.file else None
-                if cfi is not None:
+                if cfi is not None and cfi.window_count < SHARD_WORDS:
                     first = cfi.first_window
                     for window in range(first, first + min(1024, cfi.window_count)):
                         missing = tables.files.missing(mapping.file, cfi, window << WINDOW_BITS)
