@@ -19,7 +19,7 @@ from purebpf.enums import IntEnum
 from purebpf.symbols.x86_64_code import CodeError, Flow, Instruction, Operand, decode
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Base", "CodeFrame", "frames_of"]
+__all__ = ["Base", "CodeFrame", "Step", "frames_of", "read_step"]
 
 _SP, _FP = 4, 5
 _WORD = 8
@@ -85,7 +85,7 @@ _Frame = tuple[int, int, Base, int]
 """The fields of a `CodeFrame` behind `offset`."""
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """The effect of an instruction on the stack pointer and the frame pointer.
 
     Attributes:
@@ -115,8 +115,8 @@ _AT_RETURN, _NOT_KNOWN = (0, 0, Base.STACK_POINTER, 0), (-1, 0, Base.STACK_POINT
 _MOST_POPPED = 112
 """Bytes behind the word that the stack pointer is taken from, with which rules are written."""
 _SLOTS = range(1 << 13)
-_NOTHING = _Step(0)
-_UNKNOWN, _CHANGES_FP = _Step(None), _Step(0, changes_fp=True)
+_NOTHING = Step(0)
+_UNKNOWN, _CHANGES_FP = Step(None), Step(0, changes_fp=True)
 
 
 def frames_of(code: bytes, address: int = 0) -> list[CodeFrame]:
@@ -128,7 +128,7 @@ def frames_of(code: bytes, address: int = 0) -> list[CodeFrame]:
     """
     if not any(map(code.__contains__, _RETURNS)):  # zeros between functions, above all
         return [CodeFrame(0, -1, 0)] if code else []
-    steps: dict[int, _Step | None] = {}
+    steps: dict[int, Step | None] = {}
     sources: dict[int, list[int]] = {}
     found: dict[int, _Frame | None] = {}
     todo: list[tuple[int, _Frame]] = []
@@ -140,7 +140,7 @@ def frames_of(code: bytes, address: int = 0) -> list[CodeFrame]:
             steps[at] = found[at] = None
             at += 1
             continue
-        steps[at] = _step(code, at, instruction)
+        steps[at] = read_step(code, at, instruction)
         flow, target = instruction.flow, instruction.target
         if flow is Flow.RETURN:
             todo.append((at, _AT_RETURN))
@@ -202,7 +202,7 @@ def _forget(at: int, found: dict[int, _Frame | None], sources: dict[int, list[in
         todo += [source for source in sources.get(at, ()) if found.get(source, at) is not None]
 
 
-def _before(step: _Step | None, frame: _Frame) -> _Frame | None:
+def _before(step: Step | None, frame: _Frame) -> _Frame | None:
     """Return the frame before an instruction, by the one after it; None: not known."""
     depth, fp, base, slot = frame
     if step is None:
@@ -236,7 +236,7 @@ def _before(step: _Step | None, frame: _Frame) -> _Frame | None:
     return (depth, fp, base, 0) if depth >= 0 and fp >= 0 else None
 
 
-def _step(code: bytes, at: int, instruction: Instruction) -> _Step:
+def read_step(code: bytes, at: int, instruction: Instruction) -> Step:
     """Return what an instruction does to the two pointers."""
     opcode, operand = instruction.opcode, instruction.operand
     is_narrow = b"\x66" in instruction.prefixes
@@ -246,12 +246,12 @@ def _step(code: bytes, at: int, instruction: Instruction) -> _Step:
             return _UNKNOWN._replace(changes_fp=True)
         is_fp = register == _FP
         if opcode in _PUSHES:
-            return _Step(_WORD, saves=0 if is_fp else None, stores=0)
-        return _Step(-_WORD, loads=-_WORD if is_fp else None, changes_fp=is_fp)
+            return Step(_WORD, saves=0 if is_fp else None, stores=0)
+        return Step(-_WORD, loads=-_WORD if is_fp else None, changes_fp=is_fp)
     if opcode in (*_PUSH_NUMBER, _PUSH_FLAGS):
-        return _UNKNOWN if is_narrow else _Step(_WORD, stores=0)
+        return _UNKNOWN if is_narrow else Step(_WORD, stores=0)
     if opcode == _POP_FLAGS:
-        return _UNKNOWN if is_narrow else _Step(-_WORD)
+        return _UNKNOWN if is_narrow else Step(-_WORD)
     if opcode in (_ENTER, _LEAVE):
         is_leave = opcode == _LEAVE and not is_narrow
         return _UNKNOWN._replace(is_leave=is_leave, changes_fp=True)
@@ -259,7 +259,7 @@ def _step(code: bytes, at: int, instruction: Instruction) -> _Step:
         return _CHANGES_FP if opcode == _EXCHANGE_FP else _NOTHING
     middle = operand.register & 7
     if opcode == _GROUP_5 and middle == _PUSH_MEMORY:
-        return _UNKNOWN if is_narrow else _Step(_WORD, stores=0)
+        return _UNKNOWN if is_narrow else Step(_WORD, stores=0)
     if opcode == _POP_MEMORY:
         return _UNKNOWN._replace(changes_fp=operand.is_register and operand.base == _FP)
     is_sp = operand.is_register and operand.base == _SP
@@ -271,7 +271,7 @@ def _step(code: bytes, at: int, instruction: Instruction) -> _Step:
         return moved
     if opcode == _ADDRESS and operand.register == _SP:
         is_plain = of_sp and instruction.wide
-        return _Step(-_displacement(code, at, instruction)) if is_plain else _UNKNOWN
+        return Step(-_displacement(code, at, instruction)) if is_plain else _UNKNOWN
     if of_sp and instruction.wide and operand.register == _SP and opcode == _LOAD:
         return _UNKNOWN._replace(from_slot=_displacement(code, at, instruction))
     if (opcode in _TO_REGISTER and operand.register == _SP) or (opcode in _TO_OPERAND and is_sp):
@@ -279,13 +279,13 @@ def _step(code: bytes, at: int, instruction: Instruction) -> _Step:
     if of_sp and instruction.wide and opcode in (_LOAD, _STORE):
         place, is_fp = _displacement(code, at, instruction), operand.register == _FP
         if opcode == _STORE:
-            return _Step(0, saves=place if is_fp else None, stores=place)
+            return Step(0, saves=place if is_fp else None, stores=place)
         if is_fp:
-            return _Step(0, loads=place, changes_fp=True)
+            return Step(0, loads=place, changes_fp=True)
     return _CHANGES_FP if _may_change_fp(opcode, operand) else _NOTHING
 
 
-def _moved(code: bytes, at: int, instruction: Instruction, operand: Operand) -> _Step | None:
+def _moved(code: bytes, at: int, instruction: Instruction, operand: Operand) -> Step | None:
     """Return the effect of a move between the two pointers, by mov or lea; None: it is none."""
     opcode, wide = instruction.opcode, instruction.wide
     if operand.is_register and opcode in (_LOAD, _STORE):
@@ -301,7 +301,7 @@ def _moved(code: bytes, at: int, instruction: Instruction, operand: Operand) -> 
     if not wide or {to, of} != {_SP, _FP}:
         return None
     if to == _FP:
-        return _Step(0, to_fp=distance, changes_fp=True)
+        return Step(0, to_fp=distance, changes_fp=True)
     return _UNKNOWN._replace(from_fp=distance)
 
 
@@ -316,7 +316,7 @@ def _may_change_fp(opcode: int, operand: Operand) -> bool:
     return is_fp and (opcode in _TO_OPERAND or opcode in _GROUP_1 or opcode in _CONSTANTS)
 
 
-def _added(code: bytes, at: int, instruction: Instruction, kind: int) -> _Step:
+def _added(code: bytes, at: int, instruction: Instruction, kind: int) -> Step:
     """Return what `add $n, %rsp` and its kin do."""
     if kind == _COMPARE:
         return _NOTHING
@@ -325,7 +325,7 @@ def _added(code: bytes, at: int, instruction: Instruction, kind: int) -> _Step:
     end = at + instruction.size
     size = 1 if instruction.opcode == _GROUP_1[1] else 4
     number = int.from_bytes(code[end - size : end], "little", signed=True)
-    return _Step(number if kind == _SUB else -number)
+    return Step(number if kind == _SUB else -number)
 
 
 def _displacement(code: bytes, at: int, instruction: Instruction, skipped: int = 4) -> int:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from purebpf.symbols.code_frames import read_step
 from purebpf.symbols.x86_64_code import CodeError, Flow, Instruction, decode
 
 __all__ = ["depth_at"]
 
 _WORD = 8
-_RSP = 4
-_PUSHES, _POPS = range(0x50, 0x58), range(0x58, 0x60)
-_PUSH_CONSTANTS, _PUSH_FLAGS, _POP_MEMORY, _POP_FLAGS = (0x68, 0x6A), 0x9C, 0x8F, 0x9D
-_BY_BYTE, _BY_LONG = 0x83, 0x81
-_ADD, _SUBTRACT, _PUSH = 0, 5, 6
-"""What ModRM.reg chooses, of these opcodes and of 0xff."""
-_LEAVE, _ENTER, _GROUP_FF = 0xC9, 0xC8, 0xFF
-_LEA, _MOVE_FROM, _MOVE_TO = 0x8D, 0x8B, 0x89
+_POP_MEMORY, _SHORT = 0x8F, b"\x66"
 _FRAME_POINTER = (b"\x55\x48\x89\xe5", b"\x55\x48\x8b\xec")
 """push %rbp; mov %rsp, %rbp"""
 _ENDBR64 = b"\xf3\x0f\x1e\xfa"
 _HALTS = frozenset((0x10B, 0xF4))
-_SHORT = 0x66
 
 
 def depth_at(code: bytes, place: int) -> int | None:
@@ -66,26 +59,10 @@ def _followers(at: int, instruction: Instruction) -> list[int]:
 
 def _after(code: bytes, at: int, instruction: Instruction, depth: int | None) -> int | None:
     """The depth behind an instruction."""
-    opcode, operand = instruction.opcode, instruction.operand
-    if opcode == _LEAVE:
+    step = read_step(code, at, instruction)
+    if step.is_leave:
         start = len(_ENDBR64) if code.startswith(_ENDBR64) else 0
         return 0 if code.startswith(_FRAME_POINTER, start) else None
-    if depth is None or opcode == _ENTER:
-        return None
-    digit = operand.register & 7 if operand else -1
-    pushes = opcode in (*_PUSHES, *_PUSH_CONSTANTS, _PUSH_FLAGS)
-    pops = opcode in (*_POPS, _POP_MEMORY, _POP_FLAGS)
-    if pushes or pops or (opcode == _GROUP_FF and digit == _PUSH):
-        if _SHORT in instruction.prefixes:
-            return None
-        return depth - _WORD if pops else depth + _WORD
-    if not operand:
-        return depth
-    if opcode in (_BY_BYTE, _BY_LONG) and operand.is_register and operand.base == _RSP:
-        size = 1 if opcode == _BY_BYTE else 4
-        end = at + instruction.size
-        value = int.from_bytes(code[end - size : end], "little", signed=True)
-        return {_ADD: depth - value, _SUBTRACT: depth + value}.get(digit)
-    writes = opcode in (_LEA, _MOVE_FROM) and operand.register == _RSP
-    writes |= opcode == _MOVE_TO and operand.is_register and operand.base == _RSP
-    return None if writes else depth
+    if depth is not None and instruction.opcode == _POP_MEMORY:
+        return None if _SHORT in instruction.prefixes else depth - _WORD
+    return None if depth is None or step.taken is None else depth + step.taken

@@ -27,6 +27,8 @@ from purebpf.symbols.stack_depth import depth_at
         ("f3 0f 1e fa 55 48 89 e5 c9", 0),
         ("48 89 c4", None),  # mov %rax, %rsp
         ("48 8b 27", None),
+        ("48 29 c4", None),  # sub %rax, %rsp
+        ("5c", None),  # pop %rsp
         ("48 89 04 24", 0),  # mov %rax, (%rsp)
         ("85 ff 74 01 90", 0),
         ("85 ff 74 01 53", None),
