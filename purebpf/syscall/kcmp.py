@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
+from purebpf.syscall.call_by_number import call_by_number
 
 __all__ = ["share_directory", "share_files"]
 
@@ -22,11 +21,5 @@ def share_directory(task: int, other: int) -> bool | None:
 
 
 def _is_same(task: int, other: int, kind: int) -> bool | None:
-    number = _NUMBERS.get(os.uname().machine)
-    if number is None:
-        return None
-    syscall = ctypes.CDLL(None).syscall
-    syscall.restype = ctypes.c_long
-    syscall.argtypes = [ctypes.c_long] * 6
-    answer = syscall(number, task, other, kind, 0, 0)
-    return None if answer < 0 else answer == 0
+    answer = call_by_number(_NUMBERS, task, other, kind, 0, 0)
+    return None if answer is None or answer < 0 else answer == 0

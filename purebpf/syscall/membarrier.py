@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
+from purebpf.syscall.call_by_number import call_by_number
 
 __all__ = ["order_memory", "wait_for_all_cpus"]
 
@@ -30,10 +29,4 @@ def order_memory() -> bool:
 
 
 def _membarrier(command: int) -> bool:
-    number = _NUMBERS.get(os.uname().machine)
-    if number is None:
-        return False
-    syscall = ctypes.CDLL(None).syscall
-    syscall.restype = ctypes.c_long
-    syscall.argtypes = [ctypes.c_long] * 4
-    return bool(syscall(number, command, 0, 0) == 0)
+    return call_by_number(_NUMBERS, command, 0, 0) == 0
