@@ -151,10 +151,9 @@ class ElfFiles:
             try:
                 with opened_regular(path) as fd:
                     status = os.fstat(fd)
-                    identity = Identity.of(status)
                     if mapped_files.is_mapped_one(
-                        path, place, status, mapping, pids[0]
-                    ) and not mapped_files.was_written(self.opened, mapping, pids[0], identity):
+                        path, place, status, mapping, pids[0], opened=self.opened
+                    ):
                         for_all = mapped_files.is_for_all(path, place, status, file)
                         functions = self._load(fd, file, pids[0], for_all=for_all)
                     else:

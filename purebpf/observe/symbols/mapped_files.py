@@ -54,7 +54,7 @@ class Identity(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Identity:
-        """Return the trust in an open file."""
+        """Return the identity of an open file."""
         return cls(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, status.st_uid)
 
 
@@ -104,9 +104,7 @@ def open_place(
         try:
             with opened_regular(path) as fd:
                 status = os.fstat(fd)
-                is_same = is_mapped_one(path, place, status, mapping, pids[0]) and not (
-                    was_written(opened, mapping, pids[0], Identity.of(status))
-                )
+                is_same = is_mapped_one(path, place, status, mapping, pids[0], opened=opened)
                 if is_same and _has_build_id(fd, mapping.file):
                     return os.dup(fd), is_for_all(path, place, status, mapping.file)
         except FormatError:
@@ -175,15 +173,23 @@ def places(
 
 
 def is_mapped_one(
-    path: str, place: Trust, status: os.stat_result, mapping: Mapping, pid: int
+    path: str,
+    place: Trust,
+    status: os.stat_result,
+    mapping: Mapping,
+    pid: int,
+    *,
+    opened: OpenFiles | None = None,
 ) -> bool:
-    """Return True if an open file is the mapped one, as far as its inode tells.
+    """Return True if an open file is the mapped one, as far as its inode tells, and as it was.
 
     At paths, the device is compared only where another mount namespace makes a chance match
     possible, and not for file systems without a device (major 0): btrfs and overlayfs report
     another one in stat(2) than in /proc/PID/maps.
     """
     file = mapping.file
+    if was_written(opened, mapping, pid, Identity.of(status)):
+        return False
     if place is Trust.PROGRAM:
         is_same_path = os.readlink(path).removesuffix(" (deleted)") == file.path
         return is_same_path and bool(file.inode) and _has_device_and_inode(status, file)

@@ -43,7 +43,7 @@ def mapping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping:
         return [(str(in_root), mapped_files.Trust.ROOT)]
 
     monkeypatch.setattr(mapped_files, "places", places)
-    monkeypatch.setattr(mapped_files, "is_mapped_one", lambda *_: True)
+    monkeypatch.setattr(mapped_files, "is_mapped_one", lambda *_, **__: True)
     return mapping
 
 
