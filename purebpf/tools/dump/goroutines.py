@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
 
-from purebpf.observe.runtimes.golang.goroutines_now import (
-    find_goroutines,
-    inlined_functions,
-    read_goroutines,
-)
+from purebpf.observe.runtimes.golang.goroutines_now import find_goroutines, read_goroutines
+from purebpf.observe.runtimes.golang.inlined_frames import name_stacks
 from purebpf.observe.symbols.symbolizer import Symbolizer
-from purebpf.symbols.frame import Frame
+from purebpf.symbols.frame import Frame, Unknown
 from purebpf.tools.dump.model import DumpedFrame, DumpedGoroutines
 
 __all__ = ["dump_goroutines"]
@@ -28,20 +24,14 @@ def dump_goroutines(pid: int) -> tuple[DumpedGoroutines, ...]:
     found, weight = read_goroutines(pid, listed, _MOST)
     counts = Counter(one.addresses for one in found)
     commonest = counts.most_common(_MOST_STACKS)
-    inlined = inlined_functions(pid, {address for stack, _ in commonest for address in stack})
-    names = Symbolizer()
+    named = name_stacks(Symbolizer(), pid, [addresses for addresses, _ in commonest])
     return tuple(
-        DumpedGoroutines(round(weight * count), tuple(_frames(names, pid, addresses, inlined)))
-        for addresses, count in commonest
+        DumpedGoroutines(round(weight * count), tuple(map(_dumped, stack)))
+        for stack, (_, count) in zip(named, commonest, strict=True)
     )
 
 
-def _frames(
-    names: Symbolizer, pid: int, addresses: tuple[int, ...], inlined: Mapping[int, Iterable[str]]
-) -> Iterator[DumpedFrame]:
-    """Yield the functions of a stack, and before each one those that are inlined in it."""
-    for address, entry in zip(addresses, names.user_stack(pid, addresses), strict=False):
-        for name in inlined.get(address, ()):
-            yield DumpedFrame("inlined", name, entry.module)
-        name = entry.name if isinstance(entry, Frame) else f"{address:#x}"
-        yield DumpedFrame("user", name, entry.module)
+def _dumped(frame: Frame | Unknown) -> DumpedFrame:
+    kind = "inlined" if frame.kind == "inlined" else "user"
+    name = frame.name if isinstance(frame, Frame) else f"{frame.address:#x}"
+    return DumpedFrame(kind, name, frame.module)

@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterable
 from purebpf.findings.facts import Goroutines
 from purebpf.findings.ownership import is_interpreter
 from purebpf.measure.activities import named_frames
-from purebpf.observe.runtimes.golang.goroutines_now import (
-    find_goroutines,
-    inlined_functions,
-    read_goroutines,
-)
+from purebpf.observe.runtimes.golang.goroutines_now import find_goroutines, read_goroutines
+from purebpf.observe.runtimes.golang.inlined_frames import name_stacks
 from purebpf.observe.symbols.symbolizer import Symbolizer
 from purebpf.symbols.budget import Budget
 from purebpf.syscall.process_memory import reading_others
-from purebpf.tools.triage.inlined_frames import expanded
 from purebpf.tools.triage.stack_looks import StackLooks
 
 __all__ = ["GoroutineWatch"]
@@ -84,11 +80,9 @@ class GoroutineWatch:
 
     def _of_process(self, symbolizer: Symbolizer, pid: int) -> Iterable[Goroutines]:
         stacks = list(self._looks.of_process(pid))
-        wanted = {address + (not at) for one in stacks for at, address in enumerate(one[0])}
-        inlined = inlined_functions(pid, wanted)
-        for addresses, counts, stuck in stacks:
-            stack = tuple(symbolizer.user_stack(pid, addresses))
-            user = named_frames(tuple(expanded(stack, inlined)))
+        named = name_stacks(symbolizer, pid, [addresses for addresses, *_ in stacks])
+        for stack, (_, counts, stuck) in zip(named, stacks, strict=True):
+            user = named_frames(stack)
             if all(frame.name.startswith("runtime.") for frame in user):
                 continue
             yield Goroutines(pid, user, counts, stuck)
