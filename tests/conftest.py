@@ -60,7 +60,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests for the night, and in guests those that prove the same on every kernel.
 
     PUREBPF_NIGHTLY=1 runs the tests for the night as well, PUREBPF_NIGHTLY=only no others.
-    PUREBPF_BEYOND_CI=1 runs the tests that need something which the CI machine does not have.
+    PUREBPF_BY_DAY=6.12 names the guest that runs what the CI machine cannot; the others then run
+    only the tests marked `guests_by_day`.
     """
     markers = []
     night = os.environ.get("PUREBPF_NIGHTLY")
@@ -68,16 +69,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         markers.append("nightly")
     if expected.kernel() in expected.GUESTS:
         markers.append("any_kernel")  # the host has run it
-    beyond = os.environ.get("PUREBPF_BEYOND_CI")
+    by_day = os.environ.get("PUREBPF_BY_DAY")
     left_out = [
         item
         for item in items
         if any(map(item.get_closest_marker, markers))
         or (night == "only" and not item.get_closest_marker("nightly"))
-        or (beyond and not _needs(item) & expected.NOT_ON_CI)
+        or (by_day and not _runs_by_day(item, proves_what_ci_lacks=expected.kernel() == by_day))
     ]
     items[:] = [item for item in items if item not in set(left_out)]
     config.hook.pytest_deselected(items=left_out)
+
+
+def _runs_by_day(item: pytest.Item, *, proves_what_ci_lacks: bool) -> bool:
+    """Whether `.ci/run` runs it in this guest."""
+    marker = item.get_closest_marker("guests_by_day")
+    if marker is not None and (not marker.args or expected.kernel() in marker.args):
+        return True
+    return proves_what_ci_lacks and bool(_needs(item) & expected.NOT_ON_CI)
 
 
 def _needs(item: pytest.Item) -> frozenset[str]:

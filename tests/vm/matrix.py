@@ -178,6 +178,9 @@ def run_guest(kernel: Kernel, series: str, run: Run, out: Path) -> Result:
     start = time.monotonic()
     for name in ("report.xml", "features.json", "failed"):
         (out / name).unlink(missing_ok=True)
+    if kernel.root is None and not any("::" in test for test in run.tests):
+        tests = run.tests or list(DEFAULT_TESTS)
+        run = run._replace(tests=files_for(tests, series) or tests)
     command = _command(kernel, series, run)
     outcome = guest.run(kernel, command, out, timeout_s=TIMEOUT_S, cpu=run.cpu)
     if not outcome.began:
@@ -208,7 +211,7 @@ def _command(kernel: Kernel, series: str, run: Run) -> str:
         "PUREBPF_TEST_LIMIT_S": "1000",
         "PUREBPF_CONSTANTS": os.environ.get("PUREBPF_CONSTANTS", ""),
         "PUREBPF_NIGHTLY": os.environ.get("PUREBPF_NIGHTLY", ""),
-        "PUREBPF_BEYOND_CI": os.environ.get("PUREBPF_BEYOND_CI", ""),
+        "PUREBPF_BY_DAY": os.environ.get("PUREBPF_BY_DAY", ""),
         "PUREBPF_KERNEL": "" if is_own(series) else series,
         "PUREBPF_FEATURES": "/run/out/features.json",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -270,25 +273,24 @@ def _end_of_console(folder: Path) -> str:
     return console.read_text(errors="replace")[-6000:] if console.exists() else ""
 
 
-def compile_all(tests: list[str], *, series: str) -> list[str]:
-    """Leave bytecode beside every module: a guest cannot, and would compile at each start.
-
-    Returns:
-        The files that have tests for guests of `series`, since emulation takes minutes to read all.
-    """
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    environment["PUREBPF_KERNEL"] = "" if is_own(series) else series
-    python = [sys.executable, "-m"]
+def compile_all() -> None:
+    """Leave bytecode beside every module: a guest cannot, and would compile at each start."""
     subprocess.run(
-        [*python, "compileall", "-q", "purebpf", "tests"],
-        env=environment,
+        [sys.executable, "-m", "compileall", "-q", "purebpf", "tests"],
+        env=_own_environment(),
         stdout=subprocess.DEVNULL,
         check=False,
     )
-    # pytest rewrites its test files and caches that under another name
+
+
+def files_for(tests: list[str], series: str) -> list[str]:
+    """The files with tests for guests of `series`: emulation takes minutes to read all of them.
+
+    pytest rewrites the files that it reads and caches that, so a guest finds them rewritten.
+    """
     collected = subprocess.run(
-        [*python, "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *tests],
-        env=environment,
+        [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", *tests],
+        env=_own_environment() | {"PUREBPF_KERNEL": "" if is_own(series) else series},
         stdout=subprocess.PIPE,
         text=True,
         check=False,
@@ -296,14 +298,15 @@ def compile_all(tests: list[str], *, series: str) -> list[str]:
     return re.findall(r"^(tests/\S+\.py): \d+$", collected.stdout, re.MULTILINE)
 
 
+def _own_environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
 def _run(names: list[str], run: Run, out: Path) -> tuple[dict[str, Result], list[RuntimeError]]:
     """What came of each kernel, and of those that nothing came of, why."""
     kernels = {name: fetch(name) for name in names if name != HOST}
-    in_guests = run
     if kernels:
-        files = compile_all(run.tests or list(DEFAULT_TESTS), series=next(iter(kernels)))
-        if files and not any("::" in test for test in run.tests):
-            in_guests = run._replace(tests=files)
+        compile_all()
     found: dict[str, Result] = {}
     died: list[RuntimeError] = []
     if HOST in names:
@@ -313,9 +316,7 @@ def _run(names: list[str], run: Run, out: Path) -> tuple[dict[str, Result], list
             died.append(error)
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         runs = {
-            name: pool.submit(
-                run_guest, kernel, name, run if kernel.root else in_guests, out / name
-            )
+            name: pool.submit(run_guest, kernel, name, run, out / name)
             for name, kernel in kernels.items()
         }
         for name, running in runs.items():

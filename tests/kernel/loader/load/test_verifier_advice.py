@@ -13,7 +13,10 @@ import pytest
 import purebpf
 from tests.support.programs.refused import ADVICE, SPEC, line_of
 
-pytestmark = pytest.mark.needs("bpf")
+pytestmark = [
+    pytest.mark.needs("bpf"),
+    pytest.mark.guests_by_day("5.10", "7.2"),  # the oldest words and the newest
+]
 
 DATA = Path(__file__).parents[3] / "data"
 
