@@ -4,6 +4,7 @@
 #include "calls.h"
 #include "events.h"
 #include "path.h"
+#include "process_end.h"
 
 #define ARGUMENTS_ROOM 16384
 
@@ -23,28 +24,13 @@ struct linux_binprm {
 	struct file *file;
 } __attribute__((preserve_access_index));
 
-struct atomic_counter {
-	int counter;
-} __attribute__((preserve_access_index));
-
-struct signal_struct {
-	struct atomic_counter live;
-	int group_exit_code;
-	unsigned int flags;
-} __attribute__((preserve_access_index));
-
 struct sched_entity {
 	u64 sum_exec_runtime;
 } __attribute__((preserve_access_index));
 
-struct task_struct___process {
+struct task_struct___used {
 	struct sched_entity se;
-	struct task_struct *real_parent;
-	struct signal_struct *signal;
-	int exit_code;
 } __attribute__((preserve_access_index));
-
-#define SIGNAL_GROUP_EXIT 0x4 // include/linux/sched/signal.h
 
 // Behind it: the arguments, each with its NUL; the path that was given; the names of the file that
 // runs, the innermost first.
@@ -231,14 +217,12 @@ SEC("tp_btf/sched_process_exit")
 int on_exit(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0], *leader = BPF_CORE_READ(task, group_leader);
-	struct task_struct___process *process = (void *)leader;
-	struct signal_struct *signal = BPF_CORE_READ(process, signal);
 	struct ended record = {};
 	struct end_key key = {};
 	u32 tgid, tid;
 	u8 one = 1;
 
-	if (BPF_CORE_READ(signal, live.counter) || BPF_CORE_READ(task, flags) & PF_KTHREAD)
+	if (!is_last_thread(task) || BPF_CORE_READ(task, flags) & PF_KTHREAD)
 		return 0;
 	if (!process_wanted(&tgid, &tid))
 		return 0;
@@ -250,10 +234,7 @@ int on_exit(u64 *ctx)
 	BPF_CORE_READ_STR_INTO(&record.event.comm, leader, comm);
 	record.ppid = parent_of(leader);
 	record.lifetime_ns = record.event.time_ns - key.start_ns;
-	if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT)
-		record.code = BPF_CORE_READ(signal, group_exit_code);
-	else
-		record.code = BPF_CORE_READ(process, exit_code);
+	record.code = exit_code_of(leader);
 	send_event(&record, sizeof(record));
 	return 0;
 }
@@ -292,7 +273,7 @@ int mark_thread(u64 *ctx)
 SEC("?tp_btf/sched_switch")
 int on_last_switch(u64 *ctx)
 {
-	struct task_struct___process *task = (void *)bpf_get_current_task();
+	struct task_struct___used *task = (void *)bpf_get_current_task();
 	u64 address = (u64)task;
 	struct used *record;
 
