@@ -16,6 +16,7 @@ __all__ = [
     "call_site",
     "chief",
     "count_threads",
+    "count_waiting",
     "describe_activity",
     "describe_wait",
     "frame_of",
@@ -29,6 +30,8 @@ __all__ = [
 
 _LOOPS = ("_run_once", "uv_run", "EventLoop", "aeProcessEvents", "event_base_loop")
 """Functions of event loops that call handlers."""
+_BRIEF = 2
+"""So many times more threads than wait at a time: most of them live, or wait, for a moment."""
 _LONG_PATH = 40
 """Characters of a unix socket's path that leave no room for the rest of a finding."""
 
@@ -45,6 +48,19 @@ def count_threads(stays: Iterable[Stay], verb: str = "") -> str:
     if threads == 1:
         return f"1 {noun} {verb}s" if verb else f"1 {noun}"
     return f"{threads} {noun}s {verb}" if verb else f"{threads} {noun}s"
+
+
+def count_waiting(stays: Iterable[Stay], cost: float) -> str:
+    """Return `8 threads wait`; `81 threads wait, 8 at a time,` where threads come and go.
+
+    Args:
+        stays: waits.
+        cost: how many of the threads wait at a time, in the mean.
+    """
+    stays = list(stays)
+    at_a_time = max(1, round(cost))
+    text = count_threads(stays, "wait")
+    return f"{text}, {at_a_time} at a time," if threads_of(stays) > _BRIEF * at_a_time else text
 
 
 def noun_of(stays: Iterable[Stay]) -> str:

@@ -22,7 +22,7 @@ from purebpf.findings.rules.holders import (
     is_still,
     owners_now,
 )
-from purebpf.findings.words import chief, count_threads, describe_activity
+from purebpf.findings.words import chief, count_threads, count_waiting, describe_activity
 
 __all__ = ["convoys", "deadlocks", "shared_semaphores"]
 
@@ -96,7 +96,7 @@ def _convoy(
         )
         times = sum(stay.times for stay in stays) / evidence.elapsed_s
         return text, f"{times:.0f} times a second: a broadcast where one thread would do"
-    many = count_threads(stays, "wait") if threads_of(stays) > 1 else "waits"
+    many = count_waiting(stays, evidence.rate(stays)) if threads_of(stays) > 1 else "waits"
     library = _library(max(stays, key=lambda stay: stay.seconds))
     taken = f"the lock that {evidence.spell(where)} takes" if where else "a lock"
     text = f"{many} for {taken}"

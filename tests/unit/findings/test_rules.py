@@ -84,6 +84,13 @@ def test_a_convoy_names_the_taker_and_its_holders_activity() -> None:
     assert round(finding.cost, 1) == 2.4
 
 
+def test_threads_that_come_and_go_are_counted_at_a_time() -> None:
+    """A server with a thread for each connection; eight requests are open at any moment."""
+    measured = facts(*queueing(tids=range(9, 89), seconds=1.0))
+    text = said(next(one for one in find(measured) if one.kind == "lock-convoy"))
+    assert "80 threads wait, 8 at a time, for the lock that reserve (app.py:22) takes" in text
+
+
 def test_the_holder_of_a_lock_may_run_in_fsync() -> None:
     syncing = running(7, 8, native("fsync"), own("append", 24), own("reserve", 23), *THREAD)
     syncing = syncing._replace(kernel=("iowrite16", "blkdev_issue_flush", "ext4_sync_file"))
