@@ -2,8 +2,9 @@
 
 For modules that a start imports: the ones before a command is attached define 70 such classes.
 typing compiles each annotation and compares it with the forbidden forms; collections compiles each
-constructor. Here the constructors of as many fields are one code, with the names put in. Type
-checkers look at the annotations anyway, and take this for typing's own.
+constructor. Here the constructors of as many fields are one code, with the names put in, and few
+are compiled by a start: the bytecode file has the others. Type checkers look at the annotations
+anyway, and take this for typing's own.
 """
 
 from __future__ import annotations
@@ -36,17 +37,45 @@ if TYPE_CHECKING:
 
 else:
     import sys
-    from collections import namedtuple
+    from collections import _tuplegetter
     from types import FunctionType
 
-    def _make_like(count: int) -> Any:
-        """Return a named tuple of as many fields, which others get if their names do not matter."""
-        return namedtuple("_like", [f"f{index}" for index in range(count)])  # noqa: PYI024
+    _new = tuple.__new__
+    # fmt: off
+    _CONSTRUCTORS = (
+        lambda _cls: _new(_cls, ()),
+        lambda _cls, a: _new(_cls, (a,)),
+        lambda _cls, a, b: _new(_cls, (a, b)),
+        lambda _cls, a, b, c: _new(_cls, (a, b, c)),
+        lambda _cls, a, b, c, d: _new(_cls, (a, b, c, d)),
+        lambda _cls, a, b, c, d, e: _new(_cls, (a, b, c, d, e)),
+        lambda _cls, a, b, c, d, e, f: _new(_cls, (a, b, c, d, e, f)),
+        lambda _cls, a, b, c, d, e, f, g: _new(_cls, (a, b, c, d, e, f, g)),
+        lambda _cls, a, b, c, d, e, f, g, h: _new(_cls, (a, b, c, d, e, f, g, h)),
+        lambda _cls, a, b, c, d, e, f, g, h, i: _new(_cls, (a, b, c, d, e, f, g, h, i)),
+        lambda _cls, a, b, c, d, e, f, g, h, i, j: _new(_cls, (a, b, c, d, e, f, g, h, i, j)),
+        lambda _cls, a, b, c, d, e, f, g, h, i, j, k: _new(_cls, (a, b, c, d, e, f, g, h, i, j, k)),
+        lambda _cls, a, b, c, d, e, f, g, h, i, j, k, m:
+            _new(_cls, (a, b, c, d, e, f, g, h, i, j, k, m)),
+        lambda _cls, a, b, c, d, e, f, g, h, i, j, k, m, n:
+            _new(_cls, (a, b, c, d, e, f, g, h, i, j, k, m, n)),
+        lambda _cls, a, b, c, d, e, f, g, h, i, j, k, m, n, p:
+            _new(_cls, (a, b, c, d, e, f, g, h, i, j, k, m, n, p)),
+        lambda _cls, a, b, c, d, e, f, g, h, i, j, k, m, n, p, q:
+            _new(_cls, (a, b, c, d, e, f, g, h, i, j, k, m, n, p, q)),
+        lambda _cls, a, b, c, d, e, f, g, h, i, j, k, m, n, p, q, r:
+            _new(_cls, (a, b, c, d, e, f, g, h, i, j, k, m, n, p, q, r)),
+    )
+    # fmt: on
+    _codes: dict[int, Any] = {count: made.__code__ for count, made in enumerate(_CONSTRUCTORS)}
+    _names: dict[str, Any] = {"_new": _new, "__builtins__": {}}
+    _getters: list[Any] = []
 
-    _like = _make_like(24)
-    _getters = [_like.__dict__[field] for field in _like._fields]
-    _codes: dict[int, Any] = {}
-    _names: dict[str, Any] = {"_new": tuple.__new__, "__builtins__": {}}
+    def _getters_of(count: int) -> list[Any]:
+        """The properties of as many fields: classes share them."""
+        missing = range(len(_getters), count)
+        _getters.extend(_tuplegetter(index, f"Alias for field number {index}") for index in missing)
+        return _getters
 
     def _make(cls: Any, values: Any) -> Any:
         """A tuple of as many values as there are fields."""
@@ -68,13 +97,21 @@ else:
         values = [f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True)]
         return f"{type(self).__name__}({', '.join(values)})"
 
+    def _asdict(self: Any) -> dict[str, Any]:
+        """The values by name."""
+        return dict(zip(self._fields, self, strict=True))
+
+    def _getnewargs(self: Any) -> Any:
+        """The values, for copy and pickle."""
+        return tuple(self)
+
     _SHARED = {
         "__slots__": (),
         "_make": classmethod(_make),
         "_replace": _replace,
         "__repr__": _describe,
-        "_asdict": _like._asdict,
-        "__getnewargs__": _like.__getnewargs__,
+        "_asdict": _asdict,
+        "__getnewargs__": _getnewargs,
     }
     if sys.version_info >= (3, 13):
         _SHARED["__replace__"] = _replace
@@ -111,10 +148,7 @@ else:
             "__new__": _constructor(name, fields, tuple(defaults.values())),
         }
         members["__new__"].__annotations__ = annotations
-        if len(fields) > len(_getters):
-            like = _make_like(len(fields))
-            _getters[:] = [like.__dict__[field] for field in like._fields]
-        return members | dict(zip(fields, _getters, strict=False))
+        return members | dict(zip(fields, _getters_of(len(fields)), strict=False))
 
     class NamedTuple(metaclass=_Maker):
         """As typing.NamedTuple, also together with Generic, which comes second."""
