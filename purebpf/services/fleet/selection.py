@@ -45,6 +45,11 @@ class Selection(NamedTuple):
         """True if a roll-up cannot answer, because it does not have hosts."""
         return any(name not in COLUMNS[1:] for name, _ in self.where)
 
+    @property
+    def breadth(self) -> float:
+        """An estimate of how much is asked: seconds, of which a condition leaves an eighth."""
+        return (self.until_us - self.since_us) / 1e6 / (1 << 3 * len(self.where))
+
     def condition(self, *, time: str = "ts") -> str:
         """SQL about a row of samples."""
         parts = [f"{time} >= {timestamp(self.since_us)}", f"{time} < {timestamp(self.until_us)}"]

@@ -116,6 +116,7 @@ async def _whole(
                 lambda worker: make(worker, selection, asked),
                 reader,
                 _question(request),
+                selection.breadth,
             ),
         )
     except SelectionError as error:
@@ -178,6 +179,7 @@ def _stream(
                 lambda worker: parts(worker, asked, selection),
                 reader,
                 _question(request),
+                selection.breadth,
             ):
                 yield part.encode("utf-8", "backslashreplace")
         except PurebpfError as error:

@@ -3,7 +3,9 @@
 Each lane answers one question at a time. A question begins in the quick lane. If it takes long, it
 leaves that lane as soon as another question waits there: it goes on in the slow lane if that one is
 free, or else waits there and begins again. The pool remembers such questions, and asks them in the
-slow lane the next time. So a page waits for a part of a second, whatever others ask.
+slow lane the next time. A question leaves the quick lane at once when one that asks for much less
+waits there; the first time, it only waits in that lane again. So a page waits for a part of a
+second, whatever others ask.
 """
 
 from __future__ import annotations
@@ -27,9 +29,13 @@ __all__ = ["QuestionPool"]
 T = TypeVar("T")
 _PATIENCE_S = 120.0
 _TURN_CPU_S, _TURN_S = 0.4, 10.0
-"""After this time of a CPU, or this time, a question leaves the quick lane."""
+"""After this time of a CPU, or this time, a question leaves the quick lane, if the slow one is free
+or for a question that asks for much less.
+"""
+_LEAST_CPU_S = 0.1
+"""So long a question has a CPU before it lets one pass that asks for much less."""
 _QUICK_CPU_S = 0.8
-"""A question that takes as long is remembered as a slow one."""
+"""A question that takes as long leaves the quick lane for any other, and is remembered."""
 _SLOW_WAIT_S = 20.0
 _AGAIN_S = 0.05
 _MOST_SLOW = 4096
@@ -47,11 +53,20 @@ class _Lane:
 
 
 class _Run:
-    """A question that is being answered, and the lane that it is in."""
+    """A question that is being answered, and its lane; `may_wait`: it may begin again there."""
 
-    def __init__(self, worker: Worker, lane: _Lane, question: Hashable) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        lane: _Lane,
+        question: Hashable,
+        breadth: float,
+        *,
+        may_wait: bool,
+    ) -> None:
         self.worker, self.lane, self.question = worker, lane, question
-        self.has_to_move = False
+        self.breadth, self.may_wait = breadth, may_wait
+        self.has_to_move = self.has_to_wait = False
         self._clock, self._cpu_s, self._began_s = 0, 0.0, 0.0
 
     def begin(self) -> None:
@@ -72,6 +87,10 @@ class _MovedError(PurebpfError):
     """The question has to be asked again in the slow lane."""
 
 
+class _WaitError(PurebpfError):
+    """The question has to be asked again in the same lane, behind one that asks for much less."""
+
+
 class QuestionPool:
     """The lanes of a store; the questions in them may take the memory limits of both."""
 
@@ -90,7 +109,11 @@ class QuestionPool:
             _give_up(run.worker)
 
     async def answer(
-        self, work: Callable[[Worker], T], reader: Hashable = "", question: Hashable = None
+        self,
+        work: Callable[[Worker], T],
+        reader: Hashable = "",
+        question: Hashable = None,
+        breadth: float = 0.0,
     ) -> T:
         """Return the result of `work`, computed in a thread when it is the reader's turn.
 
@@ -98,40 +121,50 @@ class QuestionPool:
             work: computes the answer; a question that moves to the slow lane calls it again.
             reader: whose turn it is.
             question: the name by which the pool remembers that an answer takes long.
+            breadth: for how much it asks, in any unit; it lets one pass that asks for much less.
 
         Raises:
             BusyError: too many wait already, or two minutes are over.
             PurebpfError: as `work`.
         """
-        if not self._is_slow(question):
-            await self._quick.turns.take(reader, question)
+        for may_wait in (True, False):
+            if self._is_slow(question):
+                break
+            await self._quick.turns.take(reader, question, breadth)
             try:
-                return await self._run_quick(work, question)
+                return await self._run_quick(work, question, breadth, may_wait=may_wait)
+            except _WaitError:
+                continue
             except _MovedError:
                 self._remember(question)
+                break
         await self._slow.turns.take(reader, question)
         return await self._run(work, self._slow, question)
 
     def _is_slow(self, question: Hashable) -> bool:
         return question is not None and question in self._slow_questions
 
-    async def _run_quick(self, work: Callable[[Worker], T], question: Hashable) -> T:
+    async def _run_quick(
+        self, work: Callable[[Worker], T], question: Hashable, breadth: float, *, may_wait: bool
+    ) -> T:
         """Answer in the quick lane, unless it turned out while the question waited that it is slow.
 
         Raises:
             _MovedError: ask again in the slow lane.
+            _WaitError: ask again in the quick lane; only if it `may_wait`.
             BusyError, PurebpfError: as `answer`.
         """
         if self._is_slow(question):
             self._quick.turns.give()
             raise _MovedError
-        return await self._run(work, self._quick, question)
+        return await self._run(work, self._quick, question, breadth, may_wait=may_wait)
 
     async def stream(
         self,
         parts: Callable[[Worker], Iterable[str]],
         reader: Hashable = "",
         question: Hashable = None,
+        breadth: float = 0.0,
     ) -> AsyncIterator[str]:
         """Yield what `parts` yields in a thread, in one turn.
 
@@ -150,7 +183,7 @@ class QuestionPool:
                     loop.call_soon_threadsafe(queue.put_nowait, part)
                     sent += 1
 
-        task = asyncio.ensure_future(self.answer(work, reader, question))
+        task = asyncio.ensure_future(self.answer(work, reader, question, breadth))
         task.add_done_callback(lambda _: queue.put_nowait(None))
         try:
             while (part := await queue.get()) is not None:
@@ -159,13 +192,21 @@ class QuestionPool:
         finally:
             task.cancel()
 
-    async def _run(self, work: Callable[[Worker], T], lane: _Lane, question: Hashable = None) -> T:
+    async def _run(
+        self,
+        work: Callable[[Worker], T],
+        lane: _Lane,
+        question: Hashable = None,
+        breadth: float = 0.0,
+        *,
+        may_wait: bool = False,
+    ) -> T:
         """Answer in a thread, and give the turn back when the thread is done.
 
         The reader may be gone by then. The next question still waits, as it needs the memory.
         """
         worker = Worker(self._store, lane.memory, lane.most)
-        run = _Run(worker, lane, question)
+        run = _Run(worker, lane, question, breadth, may_wait=may_wait)
         future = self._begin(run, work)
         loop = asyncio.get_running_loop()
         timers = [loop.call_later(_PATIENCE_S, _give_up, worker)]
@@ -177,6 +218,8 @@ class QuestionPool:
             _give_up(worker)
             raise
         except PurebpfError as error:
+            if run.has_to_wait:
+                raise _WaitError from None
             if lane is self._quick and (run.has_to_move or isinstance(error, MemoryLimitError)):
                 raise _MovedError from None
             if worker.gave_up:
@@ -187,7 +230,9 @@ class QuestionPool:
         finally:
             for timer in timers:
                 timer.cancel()
-        if not run.takes_long():
+        if run.takes_long():
+            self._remember(question)
+        else:
             self._slow_questions.pop(question, None)
         return answer
 
@@ -216,17 +261,23 @@ class QuestionPool:
         """Move a question that takes long, now or when another one waits."""
         if run.worker.is_over or run.worker.gave_up:
             return
-        if not run.takes_long(_TURN_CPU_S):
-            asyncio.get_running_loop().call_later(_AGAIN_S, self._leave_quick_lane, run)
-        elif self._slow.turns.take_free():
+        waiting = self._quick.turns
+        is_in_the_way = waiting.narrower_waits(run.breadth) and run.takes_long(_LEAST_CPU_S)
+        if run.takes_long(_TURN_CPU_S) and self._slow.turns.take_free():
             run.lane = self._slow
             self._remember(run.question)
             self._quick.turns.give()
-        elif self._quick.turns.are_waited_for:
+            return
+        if is_in_the_way and run.may_wait:
+            run.has_to_wait = True
+        elif (is_in_the_way and run.takes_long(_TURN_CPU_S)) or (
+            waiting.are_waited_for and run.takes_long()
+        ):
             run.has_to_move = True
-            _give_up(run.worker)
         else:
             asyncio.get_running_loop().call_later(_AGAIN_S, self._leave_quick_lane, run)
+            return
+        _give_up(run.worker)
 
     def _remember(self, question: Hashable) -> None:
         if question is not None:

@@ -7,6 +7,9 @@ that no other connection asks, stand aside until nobody asks anew. So a reader w
 connections, each of which asks again when it is answered, keeps neither other readers nor a new
 question of the same reader waiting for long: most of its questions stand aside, and as many are new
 as were answered.
+
+Of a reader's questions, one about a short range and few samples goes before one about much more:
+see `MUCH`.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ from typing import NamedTuple
 
 from purebpf.errors import PurebpfError
 
-__all__ = ["BusyError", "Turns"]
+__all__ = ["MUCH", "BusyError", "Turns"]
 
 _MOST_WAITING = 1024
 _KEPT = 2
 """Questions that stay in the queue when its first one has waited long."""
+MUCH = 4
+"""A question goes before another one of the reader that asks for so many times as much."""
 
 
 class BusyError(PurebpfError):
@@ -31,11 +36,12 @@ class BusyError(PurebpfError):
 
 
 class _Waiting(NamedTuple):
-    """A question that waits: its turn, since when, and its name."""
+    """A question that waits: its turn, since when, its name, and for how much it asks."""
 
     turn: asyncio.Future[None]
     since: float
     question: Hashable
+    breadth: float
 
 
 class _Queue:
@@ -59,7 +65,10 @@ class _Queue:
             kept = alone[-_KEPT:] + self.new[-_KEPT:]
             self.aside += [waiting for waiting in self.new if waiting not in kept]
             self.new = kept
-        return self.new[0] if self.new else self.aside[-1]
+        if not self.new:
+            return self.aside[-1]
+        least = min(waiting.breadth for waiting in self.new)
+        return next(waiting for waiting in self.new if waiting.breadth <= least * MUCH)
 
     def oldest(self) -> _Waiting:
         return (self.aside or self.new)[0]
@@ -91,17 +100,26 @@ class Turns:
         """True if somebody waits for a turn."""
         return bool(self._waiting)
 
+    def narrower_waits(self, breadth: float) -> bool:
+        """Return True if somebody waits who asks for much less than `breadth`."""
+        return any(
+            waiting.breadth * MUCH < breadth
+            for queue in self._waiting.values()
+            for waiting in queue.new
+        )
+
     def take_free(self) -> bool:
         """Take the turn if nobody has it; return whether it was taken."""
         was_free, self._is_taken = not self._is_taken, True
         return was_free
 
-    async def take(self, reader: Hashable, question: Hashable = None) -> None:
+    async def take(self, reader: Hashable, question: Hashable = None, breadth: float = 0.0) -> None:
         """Wait for a turn; whoever returns from here must `give` it back.
 
         Args:
             reader: who asks.
             question: the name of the question; those who ask the same have the same.
+            breadth: for how much it asks, in any unit.
 
         Raises:
             BusyError: more than a thousand wait, and this one waits longest.
@@ -109,7 +127,8 @@ class Turns:
         if self.take_free():
             self._note(reader)
             return
-        waiting = _Waiting(asyncio.get_running_loop().create_future(), self._clock(), question)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = _Waiting(turn, self._clock(), question, breadth)
         self._waiting.setdefault(reader, _Queue()).new.append(waiting)
         self._refuse_one()
         try:
