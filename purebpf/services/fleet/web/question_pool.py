@@ -29,11 +29,11 @@ __all__ = ["QuestionPool"]
 T = TypeVar("T")
 _PATIENCE_S = 120.0
 _TURN_CPU_S, _TURN_S = 0.4, 10.0
-"""After this time of a CPU, or this time, a question leaves the quick lane, if the slow one is free
-or for a question that asks for much less.
+"""After this time of a CPU, or this time, a question leaves the quick lane for a free slow one."""
+_FIRST_CPU_S, _SECOND_CPU_S = 0.1, 0.2
+"""So long a question has a CPU before it lets one pass that asks for much less: when it is asked
+for the first time, and when it begins again.
 """
-_LEAST_CPU_S = 0.1
-"""So long a question has a CPU before it lets one pass that asks for much less."""
 _QUICK_CPU_S = 0.8
 """A question that takes as long leaves the quick lane for any other, and is remembered."""
 _SLOW_WAIT_S = 20.0
@@ -262,7 +262,9 @@ class QuestionPool:
         if run.worker.is_over or run.worker.gave_up:
             return
         waiting = self._quick.turns
-        is_in_the_way = waiting.narrower_waits(run.breadth) and run.takes_long(_LEAST_CPU_S)
+        is_in_the_way = waiting.narrower_waits(run.breadth) and run.takes_long(
+            _FIRST_CPU_S if run.may_wait else _SECOND_CPU_S
+        )
         if run.takes_long(_TURN_CPU_S) and self._slow.turns.take_free():
             run.lane = self._slow
             self._remember(run.question)
@@ -270,9 +272,7 @@ class QuestionPool:
             return
         if is_in_the_way and run.may_wait:
             run.has_to_wait = True
-        elif (is_in_the_way and run.takes_long(_TURN_CPU_S)) or (
-            waiting.are_waited_for and run.takes_long()
-        ):
+        elif is_in_the_way or (waiting.are_waited_for and run.takes_long()):
             run.has_to_move = True
         else:
             asyncio.get_running_loop().call_later(_AGAIN_S, self._leave_quick_lane, run)
