@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from purebpf.abi.bpf import bpf_attach_type, bpf_prog_type
 from purebpf.abi.names import member_name
 from purebpf.errors import FormatError, NotSupportedError, PurebpfError
 from purebpf.loader.programs.link import Link
 from purebpf.loader.programs.program import Program
+
+if TYPE_CHECKING:
+    from purebpf.loader.perf.probe_threads import ProbedThread
 
 __all__ = ["attach", "attaches_itself"]
 
@@ -73,6 +76,9 @@ _BY_ATTACH_TYPE: dict[int, str] = {
 _OF_INTERFACES = {"xdp", "tc", "netkit"}
 """Modules with a target that belongs to a network namespace: they have the option `netns`."""
 
+_OF_PROCESSES = {"uprobe", "uprobe_multi", "usdt"}
+"""Modules whose option `pid` makes the kernel tie the program to a thread."""
+
 _TEST_RUN_ONLY = bpf_prog_type.BPF_PROG_TYPE_SYSCALL
 
 
@@ -104,7 +110,9 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
         with ExitStack() as stack:
             if name in _OF_INTERFACES and (netns := options.pop("netns", None)) is not None:
                 _enter_namespace(netns, stack)
+            thread = _thread_of(name, options.get("pid", 0))
             link: Link = module.attach(program, target, **options)
+            link.thread = thread
     except ValueError as error:
         if target is not None or options or program.closed or isinstance(error, PurebpfError):
             raise
@@ -112,6 +120,15 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
         source = f"program {program.name!r}"
         raise FormatError(source, f'SEC("{program.section}")', str(error)) from None
     return link
+
+
+def _thread_of(name: str, pid: int) -> ProbedThread | None:
+    """Return the thread that the kernel will tie the program to, if there is one."""
+    if name not in _OF_PROCESSES or pid <= 0:
+        return None
+    from purebpf.loader.perf.probe_threads import ProbedThread
+
+    return ProbedThread(pid)
 
 
 def _why_not_replaced(old: object) -> str:

@@ -21,11 +21,12 @@ from purebpf.loader.attach._common.options import (
     target_of,
 )
 from purebpf.loader.attach._common.probe_place import ProbePlaces, find_places
+from purebpf.loader.perf.probe_threads import ProbedThread
 from purebpf.loader.programs.link import Link
 from purebpf.loader.programs.program import Program
-from purebpf.syscall import bpf, proc
+from purebpf.syscall import bpf
 
-__all__ = ["attach", "attach_at"]
+__all__ = ["attach", "attach_at", "process_of"]
 
 _RETURN = 1  # BPF_F_UPROBE_MULTI_RETURN
 _EVERY = -1
@@ -77,10 +78,7 @@ def attach_at(
     returns: bool | None = None,
 ) -> Link:
     """As `attach`, at the places, each with its cookie by offset; `description` is for errors."""
-    if pid > 0 and proc.with_memory(pid) != pid:
-        why = f"the first thread of PID {pid} has ended, by which the kernel finds its memory"
-        fix = "attach to every process, and compare bpf_get_current_pid_tgid() in the program"
-        raise AttachError("uprobe.multi", errno.ESRCH, description, why=why, fix=fix)
+    process = process_of(pid, description)
     offsets = array("Q", places.offsets)
     with opened_same(places.path, places.identity, description) as path:
         try:
@@ -94,7 +92,7 @@ def attach_at(
                     uprobe_multi_cookies=pack_cookies(cookies[offset] for offset in offsets),
                     uprobe_multi_cnt=len(offsets),
                     uprobe_multi_flags=_RETURN if at_return(program, returns) else 0,
-                    uprobe_multi_pid=_as_kernel(pid),
+                    uprobe_multi_pid=process,
                 ),
             )
         except KernelError as error:
@@ -127,8 +125,17 @@ def _places(
     return ProbePlaces(path, identified.pop() if identified else None, sorted(cookies)), cookies
 
 
-def _as_kernel(pid: int) -> int:
-    """A process as this call counts them: 0 is every one."""
+def process_of(pid: int, description: str) -> int:
+    """Return the number of a process as the kernel takes it, 0 for all; `pid` may be a thread's.
+
+    Raises:
+        AttachError: ESRCH, its first thread has ended.
+    """
     if pid == _EVERY:
         return 0
-    return pid or os.getpid()
+    thread = ProbedThread(pid or os.getpid())
+    if thread.tid != thread.pid:
+        why = f"the first thread of PID {pid} has ended, by which the kernel finds its memory"
+        fix = "attach to every process, and compare bpf_get_current_pid_tgid() in the program"
+        raise AttachError("uprobe.multi", errno.ESRCH, description, why=why, fix=fix)
+    return thread.pid

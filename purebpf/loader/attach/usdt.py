@@ -20,6 +20,7 @@ from purebpf.loader.attach._common.options import check_cookie, target_of
 from purebpf.loader.attach._common.probe_place import find_file, open_image
 from purebpf.loader.attach._common.usdt_specs import UsdtSpecs
 from purebpf.loader.attach.perf_event import owning_link
+from purebpf.loader.attach.uprobe_multi import process_of
 from purebpf.loader.perf.probe import Probe
 from purebpf.loader.perf.probe_event import open_probe
 from purebpf.loader.programs.link import Link
@@ -242,7 +243,7 @@ def _link_all(
             ).tobytes(),
             uprobe_multi_cookies=array("Q", numbers).tobytes(),
             uprobe_multi_cnt=len(probes),
-            uprobe_multi_pid=0 if target.pid == _EVERY else target.pid,
+            uprobe_multi_pid=process_of(target.pid, description),
         )
     except KernelError as error:
         raise _explain_refusal(error, target, description) from None

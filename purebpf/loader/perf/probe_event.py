@@ -14,7 +14,8 @@ from purebpf.errors import KernelError, NotSupportedError
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_names import Event
 from purebpf.loader.perf.probe import EVERY_PROCESS, Probe
-from purebpf.syscall import pmu, proc
+from purebpf.loader.perf.probe_threads import ProbedThread
+from purebpf.syscall import pmu
 from purebpf.syscall.buffer import Buffer
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def open_probe(probe: Probe) -> PerfEvent | TracedProbe:
     config = int(probe.returns) << int(returns) | probe.semaphore << _SEMAPHORE_SHIFT
     return PerfEvent.open(
         Event(f"{probe.pmu} {os.fsdecode(probe.name)}+{probe.offset:#x}", int(kind), config),
-        pid=proc.with_memory(probe.pid) if probe.pid > 0 else probe.pid,  # a task that lives
+        pid=ProbedThread(probe.pid).tid if probe.pid > 0 else probe.pid,
         cpu=0 if probe.pid == EVERY_PROCESS else _ANY_CPU,
         config1=name.address,
         config2=probe.offset,

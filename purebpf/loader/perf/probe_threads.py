@@ -1,4 +1,4 @@
-"""`ProbeThreads`: whether the threads still run by which the kernel knows probed processes."""
+"""Threads by which the kernel knows probed processes, and the end of a probe with its thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,32 @@ from collections.abc import Iterable
 
 from purebpf.syscall import proc
 
-__all__ = ["ProbeThreads"]
+__all__ = ["ProbeThreads", "ProbedThread"]
+
+
+class ProbedThread:
+    """The thread that a probe was opened for; the probe ends with it.
+
+    Args:
+        pid: the process, or one of its threads: the kernel probes the whole process then, too.
+
+    Attributes:
+        pid: the process.
+        tid: the thread.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = int((proc.status(pid) or {}).get("Tgid", pid))
+        self.tid = proc.with_memory(self.pid)
+        self._started = proc.start_ticks(self.tid)
+
+    def has_ended(self) -> bool:
+        """Return True if the thread has ended, even if others of the process go on."""
+        return (
+            proc.start_ticks(self.tid) != self._started
+            or proc.with_memory(self.tid) != self.tid
+            or proc.program(self.tid) is None
+        )
 
 
 class ProbeThreads:

@@ -23,6 +23,7 @@ from purebpf.syscall import bpf, perf_event
 from purebpf.syscall.descriptor import Descriptor
 
 if TYPE_CHECKING:
+    from purebpf.loader.perf.probe_threads import ProbedThread
     from purebpf.loader.programs.link_info import LinkInfo
 
 __all__ = ["EventDescriptor", "Link", "Usable"]
@@ -71,6 +72,7 @@ class Link(Closing):
 
     Attributes:
         what: the program and its target, in words.
+        thread: the thread that the kernel ties the program to, where `pid` was given.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Link(Closing):
         self._found = False
         self._pins: list[pins.Pinned] = []
         self._open = True
+        self.thread: ProbedThread | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -236,6 +239,13 @@ class Link(Closing):
             reason = f"{self.what}: this kernel attached the program {where}without a bpf_link"
             raise NotSupportedError(feature, reason)
         return self.fileno()
+
+    def has_ended(self) -> bool:
+        """Return True if the program does not run any more: it is closed, or the thread has ended
+        that the kernel tied the probe to (`pid=`). Other threads of that process may go on; attach
+        again to see their calls.
+        """
+        return not self._open or (self.thread is not None and self.thread.has_ended())
 
     def detach(self) -> None:
         """End the attachment, even if other processes hold it; remove its pins, and close it.
