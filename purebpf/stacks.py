@@ -304,7 +304,7 @@ class StackObject(Closing):
         while not is_settled and time.monotonic() < deadline:
             self.wait(min(_QUIET_S, max(0.0, deadline - time.monotonic())))
             before, cut = cut, self._losses()[_CUT]
-            is_settled = cut == before
+            is_settled = cut == before and not self._stacks.is_getting_ready
         self._lost_before = self._losses()
         return is_settled
 
@@ -354,14 +354,15 @@ def load(
         VerifierError, KernelError, NotSupportedError, FormatError: as `purebpf.load`.
     """
     spec = source if isinstance(source, ObjectSpec) else read_object(source)
+    processes = _processes(pids, cgroup)
     stacks = LinkedStacks.load(
         spec,
         partial(load_object, **options),
-        pids=_processes(pids, cgroup),
+        pids=processes,
         call_graph=call_graph,
         capacity=capacity,
     )
-    return StackObject(stacks)
+    return _get_ready(stacks, processes)
 
 
 def link(
@@ -417,7 +418,18 @@ def attach_to(
             "use purebpf.stacks.load()",
         )
 
-    return StackObject(LinkedStacks.attach(programs, _processes(pids, cgroup)))
+    processes = _processes(pids, cgroup)
+    return _get_ready(LinkedStacks.attach(programs, processes), processes)
+
+
+def _get_ready(stacks: LinkedStacks, processes: Collection[int]) -> StackObject:
+    """Return the object, which builds the tables of these processes as it is drained."""
+    with ExitStack() as undo:
+        undo.enter_context(stacks)
+        if processes:
+            stacks.get_ready(processes)
+        undo.pop_all()
+    return StackObject(stacks)
 
 
 def _processes(pids: Collection[int], cgroup: str | None) -> Collection[int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,40 @@ FUNCTION long leaf(long n)
 CALLER(level2, leaf, ROOM / 2)
 CALLER(level1, level2, ROOM * 2)
 int main(void) { return level1(1) == 0; }
+"""
+
+LIBRARY = """
+#include <unistd.h>
+#define FUNCTION __attribute__((noipa))
+FUNCTION static long leaf(long n)
+{
+    volatile char room[200];
+    room[n & 7] = 1;
+    for (int calls = 0; calls < 40; calls++)
+        n += getppid();
+    return n + room[0];
+}
+FUNCTION long work(long n) { volatile char room[64]; room[0] = 1; return leaf(n) + room[0]; }
+"""
+
+MANY = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int count, char **paths)
+{
+    long (*work[500])(long), sum = 0;
+    char byte;
+    for (int at = 1; at < count; at++)
+        work[at] = (long (*)(long))dlsym(dlopen(paths[at], RTLD_NOW), "work");
+    puts("ready");
+    fflush(stdout);
+    if (read(0, &byte, 1) != 1)
+        return 1;
+    for (int at = 1; at < count; at++)
+        sum += work[at](at);
+    return sum == 0;
+}
 """
 
 C = """
@@ -120,7 +155,9 @@ def run(program: Path, cgroup: Path, loaded: StackObject) -> None:
     assert process.returncode == 0
 
 
-def chains(loaded: StackObject) -> tuple[Counter[str], Counter[tuple[str, ...]]]:
+def chains(
+    loaded: StackObject, place: str = "/chain"
+) -> tuple[Counter[str], Counter[tuple[str, ...]]]:
     """How stacks end, and the program's functions in those that are called whole."""
     ends: Counter[str] = Counter()
     functions: Counter[tuple[str, ...]] = Counter()
@@ -128,7 +165,7 @@ def chains(loaded: StackObject) -> tuple[Counter[str], Counter[tuple[str, ...]]]
         stack = loaded.stack(number)
         ends[stack.end] += count
         if not stack.end:
-            own = [frame.function for frame in stack.frames if frame.file.endswith("/chain")]
+            own = [frame.function for frame in stack.frames if place in frame.file]
             functions[tuple(own)] += count
     return ends, functions
 
@@ -173,3 +210,39 @@ def test_a_file_that_was_written_to_has_no_rules_of_the_earlier_one(tmp_path: Pa
             ends += of_room
             loaded.maps["counts"].clear()
     assert ends.total() == 12 * CALLS
+
+
+def test_tables_of_all_libraries_are_there_before_a_burst(tmp_path: Path) -> None:
+    """A stack of each library comes within milliseconds: far too many to be copied."""
+    (tmp_path / "library.c").write_text(LIBRARY)
+    (tmp_path / "many.c").write_text(MANY)
+    flags = ("-O2", "-fomit-frame-pointer")
+    for name, *more in (("library.so", "-shared", "-fPIC", "library.c"), ("many", "many.c")):
+        command = ["gcc", *flags, "-o", name, *more, "-ldl"]
+        subprocess.run(command, check=True, cwd=tmp_path)
+    libraries = [tmp_path / f"library{number}.so" for number in range(150)]
+    for library in libraries:
+        shutil.copy(tmp_path / "library.so", library)
+    with made(name="purebpf-ahead") as cgroup, ExitStack() as owned:
+        with inside(cgroup):
+            process = owned.enter_context(
+                subprocess.Popen(
+                    [tmp_path / "many", *libraries],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                )
+            )
+        owned.callback(process.kill)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        loaded = owned.enter_context(traced(cgroup))
+        assert loaded.settle(20)
+        process.stdin.write(b"x")
+        process.stdin.flush()
+        while process.poll() is None:
+            loaded.wait(0.01)
+        loaded.wait(0.1)
+        ends, functions = chains(loaded, str(tmp_path))
+    assert ends == {"": 40 * len(libraries)}
+    assert functions == {("leaf", "work", "main", "_start"): 40 * len(libraries)}

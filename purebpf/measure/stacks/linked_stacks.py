@@ -139,6 +139,21 @@ class LinkedStacks(Closing):
         owned = self.library.trace(number) if number >= FIRST_STACK else None
         return () if owned is None else owned.trace.addresses
 
+    def get_ready(self, pids: Collection[int]) -> None:
+        """Build the tables of all files of processes while nothing else is to be done.
+
+        Raises:
+            KernelError: a table could not be filled.
+        """
+        if self.library.walking is not None:
+            self.library.walking.get_ready(pids)
+
+    @property
+    def is_getting_ready(self) -> bool:
+        """True if that goes on."""
+        walking = self.library.walking
+        return walking is not None and walking.is_getting_ready
+
     @property
     def fds(self) -> set[int]:
         """Readable when `drain()` is due."""

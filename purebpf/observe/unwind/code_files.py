@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Hashable
+from collections.abc import Container, Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -42,12 +42,44 @@ _MOST_RECENT = 4096
 """Mapped files of which it is remembered which open file they are."""
 
 
-class _Open(NamedTuple):
-    """An open file; `fd` is -1 for the vDSO, which is in memory."""
+class _Content(Closing):
+    """An open descriptor, or -1 for the vDSO, which is in memory.
 
-    fd: int
+    Reads give nothing where the file cannot be read, as where it ends, and once it is closed: rules
+    may still be under construction then, and another file may have the number of the descriptor.
+    """
+
+    def __init__(self, fd: int, spend: Spend | None = None) -> None:
+        self.fd = fd
+        self._spend = spend
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return bytes of the file; `spend` may raise."""
+        if self._spend is not None:
+            self._spend(size)
+        try:
+            return os.pread(self.fd, size, offset)
+        except OSError:  # EIO, ESTALE: of a network file system; EBADF: closed
+            return b""
+
+    def close(self) -> None:
+        """Close it; again is harmless."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class _Open(NamedTuple):
+    """An open file."""
+
+    content: _Content
     image: ElfImage
     cfi: CfiFile
+
+    @property
+    def fd(self) -> int:
+        """The descriptor; -1 for the vDSO."""
+        return self.content.fd
 
 
 class _Recent(NamedTuple):
@@ -178,7 +210,7 @@ class CodeFiles(Closing):
                 image = ElfImage.of_bytes(content, VDSO)
             except FormatError:
                 return None
-            self._keep(key, _Open(-1, image, CfiFile(image)))
+            self._keep(key, _Open(_Content(-1), image, CfiFile(image)))
         return key, self._files[key].image
 
     def _file(self, mapping: Mapping, pid: int) -> tuple[Hashable, ElfImage] | None:
@@ -226,7 +258,8 @@ class CodeFiles(Closing):
             os.close(fd)
             return key, code_file.image
         try:
-            image = ElfImage(_reader(fd, self._spend), status.st_size, mapping.file.path)
+            content = _Content(fd, self._spend)
+            image = ElfImage(content.read, status.st_size, mapping.file.path)
             depths = go_stack(image)
             kept_as = cache_key(key, image.build_id) if depths is None else ""
             cfi = CfiFile(image, depths, kept_as, self._tables.get(key), _read_frames)
@@ -241,7 +274,7 @@ class CodeFiles(Closing):
             os.close(fd)
             raise
         image.rest()  # most files that are mapped are never asked for rules
-        self._keep(key, _Open(fd, image, cfi))
+        self._keep(key, _Open(content, image, cfi))
         self._tables[key] = cfi.table
         return key, image
 
@@ -252,9 +285,7 @@ class CodeFiles(Closing):
             self._drop(oldest)
 
     def _drop(self, key: Hashable) -> None:
-        fd = self._files.pop(key).fd
-        if fd >= 0:
-            os.close(fd)
+        self._files.pop(key).content.close()
 
     def close(self) -> None:
         """Close every file; again is harmless."""
@@ -278,17 +309,3 @@ def _is_where(file: MappedFile, status: os.stat_result) -> bool:
     """Return True if an open file has the device and inode of a mapping."""
     device = os.major(status.st_dev), os.minor(status.st_dev)
     return device == (file.major, file.minor) and status.st_ino == file.inode
-
-
-def _reader(fd: int, spend: Spend | None) -> Callable[[int, int], bytes]:
-    """Reads the file; nothing where it cannot be read, as where it ends."""
-
-    def read(offset: int, size: int) -> bytes:
-        if spend is not None:
-            spend(size)
-        try:
-            return os.pread(fd, size, offset)
-        except OSError:  # EIO, ESTALE: of a network file system
-            return b""
-
-    return read

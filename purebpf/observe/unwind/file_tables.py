@@ -33,7 +33,7 @@ from purebpf.unwind.rows import NO_RULE
 from purebpf.unwind.window_file import PackedWindows
 from purebpf.unwind.windows import WINDOW_BITS
 
-__all__ = ["FileTables", "Missing", "TableFile"]
+__all__ = ["WHOLE", "FileTables", "Missing", "TableFile"]
 
 _EXE = struct.Struct("<IIQIIQ")
 _RULE_BYTES = 8
@@ -56,12 +56,12 @@ _CROWDED = 0.75
 """The share of any table from which on these files go."""
 
 
-_WHOLE, _CODE = -1, -2
+WHOLE, _CODE = -1, -2
 """In place of a window: all of them; those with code whose instructions were not read."""
 
 
 class Missing(NamedTuple):
-    """A window of a file; `_WHOLE` and `_CODE` are several."""
+    """A window of a file; `WHOLE` and `_CODE` are several."""
 
     key: Hashable
     window: int
@@ -77,6 +77,7 @@ class TableFile:
         table: the numbering of its rules, also once the file is closed and opened again.
         built: windows that were published one by one.
         has_rest: whether all others were to be published once these were many.
+        is_whole: all windows are published.
     """
 
     __slots__ = (
@@ -87,6 +88,7 @@ class TableFile:
         "first",
         "has_rest",
         "index",
+        "is_whole",
         "number",
         "pieces",
         "rules",
@@ -103,7 +105,7 @@ class TableFile:
         self.table = cfi.table
         self.first, self.windows = cfi.first_window, cfi.window_count
         self.users = self.words = self.built = 0
-        self.has_rest = False
+        self.has_rest = self.is_whole = False
         self.index = self.chunk = self.chunk_end = 0
         self.rules = self.rules_room = self.rules_written = 0
         self.pieces: list[tuple[int, int]] = []
@@ -277,7 +279,7 @@ class FileTables(Closing):
             return None
         if not file.index:
             is_whole = cfi.is_small or self._cache.has(cfi.cache_key)
-            return Missing(key, _WHOLE if is_whole else window)
+            return Missing(key, WHOLE if is_whole else window)
         return None if self._shards.read_word(file.index + window) else Missing(key, window)
 
     def missing_rest(self, key: Hashable, cfi: CfiFile) -> Missing | None:
@@ -286,7 +288,19 @@ class FileTables(Closing):
         if file is None or file.has_rest or file.built < _MANY_WINDOWS or cfi.is_huge:
             return None
         file.has_rest = True
-        return Missing(key, _WHOLE)
+        return Missing(key, WHOLE)
+
+    def build_ahead(self, key: Hashable, cfi: CfiFile) -> Iterator[None]:
+        """Publish a whole file that no walk has lacked yet, in slices. Raises as `build`."""
+        yield from cfi.prepare()
+        file = self.use(key, cfi)
+        if file is None:
+            return
+        try:
+            if not (file.is_whole or cfi.is_huge):
+                yield from self.build(Missing(key, WHOLE), cfi)
+        finally:
+            self.leave({key: file})
 
     def build(self, missing: Missing, cfi: CfiFile) -> Iterator[None]:
         """Publish the missing parts, in slices of a few milliseconds.
@@ -299,21 +313,23 @@ class FileTables(Closing):
         yield from cfi.prepare()
         before = self._files.get(key)
         whole = None
-        if window == _WHOLE and before is not None:
+        if window == WHOLE and before is not None:
             whole = yield from self._make_whole(cfi, may_load=not before.rules_room)
         file = self._files.get(key)
         if file is None or file is not before:
             return  # it went in between
         self.use(key, cfi)  # or making room could take it out
         try:
-            if whole is not None:
+            if window == _CODE:
+                yield from self._read_code(key, file, cfi)
+            elif file.is_whole:
+                pass  # it was built in between
+            elif whole is not None:
                 self._publish_whole(file, whole, _WINDOWED_RULES if cfi.has_unread else 0)
                 if cfi.has_unread:
                     self.unread[Missing(key, _CODE)] = cfi
                 else:
                     cfi.rest()  # what leads here has its rules from now on
-            elif window == _CODE:
-                yield from self._read_code(key, file, cfi)
             elif not file.index or not self._shards.read_word(file.index + window):
                 self._build_window(file, cfi, window)
         except NoRoomError:
@@ -368,6 +384,7 @@ class FileTables(Closing):
         else:
             self._publish(file, index)
         self.rows += len(blocks) - len(places)
+        file.is_whole = True
 
     def _publish_rest(self, file: TableFile, index: array[int]) -> None:
         """Make the windows known that are not yet."""

@@ -142,6 +142,15 @@ class StackFinisher(Closing):
         """Build missing parts for 5 ms; return True if there is more to do. Raises as `update`."""
         return self._filler is not None and self._filler.work()
 
+    def get_ready(self, tgid: int) -> None:
+        """Have `work_ahead` build the rules of a process's files, see `TableFiller.get_ready`."""
+        if self._filler is not None:
+            self._filler.get_ready(tgid, host_clock.monotonic_ns())
+
+    def work_ahead(self) -> bool:
+        """The same as `work`, for parts that no stack has missed yet."""
+        return self._filler is not None and self._filler.work_ahead()
+
     def records(self, data: bytes) -> Iterator[MissedStack]:
         """Yield the records of a ring; `unreadable` counts records in another form."""
         for record in self._format.iter_decode(data, None, self._skip):

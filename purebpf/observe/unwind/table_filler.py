@@ -7,7 +7,7 @@ from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 
 from purebpf.closable import Closing
 from purebpf.loader.rings.record_types import RecordMap
-from purebpf.observe.unwind.file_tables import Missing, TableFile
+from purebpf.observe.unwind.file_tables import WHOLE, Missing, TableFile
 from purebpf.observe.unwind.process_records import feed
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.observe.unwind.walk_tables import WalkTables
@@ -26,6 +26,8 @@ _WORD = (1 << 64) - 1
 _SLICE_S = 0.005
 _MOST_PROCESSES = 4096
 """Of which it is remembered what they execute."""
+_MOST_PREPARED = 4096
+"""Files of which it is remembered that they were built ahead."""
 
 
 class _Process(NamedTuple):
@@ -81,6 +83,9 @@ class TableFiller(Closing):
         self._forked: dict[int, _Fork] = {}
         self._jobs: dict[Missing, _Job] = {}
         self._rests: dict[Missing, _Job] = {}  # can wait
+        self._ahead: dict[Missing, _Job] = {}  # when nothing else is to be done
+        self._prepared: set[Hashable] = set()
+        self._gets_ready = False
         self._has_numbers = proc.in_first_pid_namespace()
         self.tables = WalkTables(maps)
 
@@ -154,8 +159,12 @@ class TableFiller(Closing):
             try:
                 with self._stacks.on_behalf(tgid):
                     space = self._stacks.space(tgid)
-                    if published is not None and published.space is not None and space is not None:
+                    if space is None:
+                        continue
+                    if published is not None and published.space is not None:
                         self._publish_space(tgid, published, space)
+                    elif self._gets_ready:
+                        self._plan(tgid, space)
             except OverBudgetError:
                 self._stacks.forget(tgid)
 
@@ -204,6 +213,39 @@ class TableFiller(Closing):
             pass
         return True
 
+    def get_ready(self, tgid: int, time_ns: int) -> None:
+        """Have `work_ahead` build the rules of all files of a process.
+
+        Also those of each process that is published from now on: its next stacks may run through
+        any of its files, and may be too many to be copied.
+
+        Args:
+            tgid: in our pid namespace.
+            time_ns: when it is known to live.
+        """
+        self._gets_ready = True
+        try:
+            with self._stacks.on_behalf(tgid):
+                space = self._stacks.space_at(tgid, time_ns)
+        except OverBudgetError:
+            return
+        if space is not None:
+            self._plan(tgid, space)
+
+    def _plan(self, tgid: int, space: AddressSpace) -> None:
+        if len(self._prepared) >= _MOST_PREPARED:
+            self._prepared.clear()
+        for mapping in space.mappings:
+            if mapping.file is not None and mapping.file not in self._prepared:
+                self._prepared.add(mapping.file)
+                job = _Job(tgid, self._build_ahead(mapping.file))
+                self._ahead[Missing(mapping.file, WHOLE)] = job
+
+    def _build_ahead(self, key: Hashable) -> Iterator[None]:
+        cfi = self._stacks.file(key)  # it may have been closed in between
+        if cfi is not None:
+            yield from self.tables.files.build_ahead(key, cfi)
+
     def learn(self, tgid: int, time_ns: int, frames: Sequence[int]) -> None:
         """Build the rules of files that a process had which is over, for others that map them.
 
@@ -237,6 +279,8 @@ class TableFiller(Closing):
         identity, is_forked, number, _ = published
         self.tables.publish(number, identity, space, self._stacks.file, is_forked=is_forked)
         self._processes[tgid] = published._replace(space=space)
+        if self._gets_ready:
+            self._plan(tgid, space)
 
     def _want(
         self, tgid: int, space: AddressSpace, frames: Sequence[int], *, confirms: bool
@@ -276,19 +320,30 @@ class TableFiller(Closing):
         """
         deadline = time.thread_time() + seconds
         while jobs := self._jobs or self._rests:
-            missing, job = next(iter(jobs.items()))
-            try:
-                with self._stacks.on_behalf(job.tgid):
-                    for _ in job.slices:
-                        if time.thread_time() >= deadline:
-                            return True
-            except OverBudgetError:
-                pass
-            del jobs[missing]
-            self._read_later(job.tgid)
-            if time.thread_time() >= deadline:
+            if self._work_until(deadline, jobs):
                 break
         return bool(self._jobs or self._rests)
+
+    def work_ahead(self, seconds: float = _SLICE_S) -> bool:
+        """Build the files of `get_ready` for a CPU time; return True if there are more."""
+        deadline = time.thread_time() + seconds
+        while self._ahead and not self._work_until(deadline, self._ahead):
+            pass
+        return bool(self._ahead)
+
+    def _work_until(self, deadline: float, jobs: dict[Missing, _Job]) -> bool:
+        """Work on the first of the jobs; return True if the time is over."""
+        missing, job = next(iter(jobs.items()))
+        try:
+            with self._stacks.on_behalf(job.tgid):
+                for _ in job.slices:
+                    if time.thread_time() >= deadline:
+                        return True
+        except OverBudgetError:
+            pass
+        del jobs[missing]
+        self._read_later(job.tgid)
+        return time.thread_time() >= deadline
 
     def _read_later(self, tgid: int) -> None:
         """Have the code read that a job left; it can wait."""
@@ -306,7 +361,8 @@ class TableFiller(Closing):
         running = self._stacks.followed
         for tgid in [tgid for tgid in self._processes if tgid not in running]:
             self._withdraw(tgid)
-        self._stacks.rest({missing.key for missing in (*self._jobs, *self._rests)})
+        jobs = (*self._jobs, *self._rests, *self._ahead)
+        self._stacks.rest({missing.key for missing in jobs})
         self.tables.rest()
 
     def _keep(self, tgid: int, process: _Process) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -167,6 +167,7 @@ class UserStacks(Closing):
         self._nbytes = 0
         self.most_waiting = _MOST_WAITING
         self._backlog = self._owned.enter_context(_Backlog())
+        self._gets_ready = False
         self.copies = 0
         self.finished = 0
         self.dropped = 0
@@ -204,6 +205,25 @@ class UserStacks(Closing):
         """Import the finisher of stacks, 0.1 s, now: a burst may follow the first copy."""
         if self._finisher is None:
             self._finisher = self._owned.enter_context(self._make_finisher())
+
+    def get_ready(self, pids: Iterable[int]) -> None:
+        """Have `drain` build the tables of all files of these processes, and of later ones.
+
+        Without this, it builds only those that stacks have missed. Many stacks that miss tables at
+        once, as in the first moments of a program with a hundred libraries, cannot all be copied.
+        """
+        self.prepare()
+        assert self._finisher is not None
+        for pid in pids:
+            self.ask(pid)
+            self._finisher.get_ready(pid)
+        self._gets_ready = True
+        self._backlog.mark(is_behind=True)
+
+    @property
+    def is_getting_ready(self) -> bool:
+        """True if `drain` has tables of `get_ready` left to build."""
+        return self._gets_ready
 
     def feed(self, record: object) -> None:
         """Handle a record of a process, as `SideBand` reports it."""
@@ -244,6 +264,8 @@ class UserStacks(Closing):
         while is_behind and time.monotonic() < deadline:
             self._collect()
             is_behind = self._work()
+        if self._finisher is not None and not is_behind:
+            self._gets_ready = is_behind = self._finisher.work_ahead()
         self._backlog.mark(is_behind)
         return is_behind
 

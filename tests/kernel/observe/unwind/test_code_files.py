@@ -138,6 +138,24 @@ def test_an_open_file_that_was_written_to_is_not_the_mapped_one(
         assert files.held(mapped, os.getpid()) is None
 
 
+def test_a_closed_file_is_not_read_by_the_descriptor_of_another_one(
+    copy: Path, mapped: Mapping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rules may be under construction when others push it out."""
+    monkeypatch.setattr(code_files, "_FEWEST", 1)
+    monkeypatch.setattr(code_files, "_MOST", 1)
+    with CodeFiles() as files:
+        first = files.mapping(mapped, os.getpid())
+        rules = files.find(first.file)
+        assert rules is not None
+        files.mapping(_LIBRARY, os.getpid())
+        assert files.find(first.file) is None
+        other = copy.with_name("other")
+        other.write_bytes(b"\xcc" * copy.stat().st_size)
+        with other.open("rb"):
+            assert rules.code(rules.text.start, 16) == b""
+
+
 def test_code_of_the_kernel_is_in_no_file(opens: list[str]) -> None:
     maps = parse_maps(proc.maps(os.getpid()) or "")
     special = [mapping for mapping in maps if mapping.file.path == "[vsyscall]"]
