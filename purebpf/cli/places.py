@@ -7,18 +7,29 @@ idle, waiting for something to do: 5.02 s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from purebpf.findings.facts import Activity
 from purebpf.findings.kinds import describe_kind
-from purebpf.findings.places import IDLE, UNREAD, WORK, TimePlace, classify, sum_places
-from purebpf.measure.activities import activity_of
+from purebpf.findings.places import (
+    IDLE,
+    UNREAD,
+    WORK,
+    TimePlace,
+    classify,
+    first_function,
+    programs_of,
+    sum_places,
+)
+from purebpf.measure.activities import activity_of, named_frames
+from purebpf.results.build.interrupts import INTERRUPT
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.results.model.units import in_unit
 from purebpf.results.model.width import WIDTH, cut
 
 if TYPE_CHECKING:
+    from purebpf.findings.ownership import Program
     from purebpf.results import Profile
     from purebpf.results.model.profile import Row
 
@@ -28,6 +39,8 @@ _MOST_WORK = 10
 _MOST_IDLE = 5
 _MOST_LINES, _LEAST_OF_A_LINE = 3, 10
 """Lines of a function that are named, and the percent of its time that each of them has."""
+_MOST_WAKERS, _LEAST_OF_A_WAKER = 2, 10
+"""Wakers that are named, and the percent of the waits that each of them ended."""
 _LEAST_SHARE = 0.005
 """Of the time of all work: shorter times are only summed."""
 _FOR_REQUESTS = "waits to read from a connection"
@@ -94,7 +107,41 @@ def places_of(rows: Sequence[Row]) -> list[TimePlace]:
 
 def _sum(rows: Sequence[Row], activities: Sequence[Activity]) -> list[TimePlace]:
     names = {row.labels.pid: row.labels.process_name for row in rows}
-    return sum_places(activities, names)
+    return sum_places(activities, names, _wakers(rows, activities))
+
+
+def _wakers(rows: Sequence[Row], activities: Sequence[Activity]) -> list[str]:
+    """Who ended the waits of each row: `writer (4711) in flush (log.py:12)`; [] if not asked."""
+    if not any(row.marks.waker for row in rows):
+        return []
+    spelled: dict[object, str] = {}
+    wakings = [_waking(row) for row in rows]
+    programs = programs_of([*activities, *filter(None, wakings)])
+    names = []
+    for row, waking in zip(rows, wakings, strict=True):
+        key = waking and waking._replace(tid=0), row.labels.pid
+        if key not in spelled:
+            spelled[key] = _spell_waker(waking, row.labels.pid, programs) if waking else ""
+        names.append(spelled[key])
+    return names
+
+
+def _waking(row: Row) -> Activity | None:
+    """The wake-up that ended a wait, as an activity of the waker."""
+    waker = row.marks.waker
+    if waker is None:
+        return None
+    return Activity(
+        *(waker.pid, waker.tid, waker.comm, "cpu", "", 0.0, ()), named_frames(waker.user)
+    )
+
+
+def _spell_waker(waking: Activity, pid: int, programs: Mapping[int, Program]) -> str:
+    if waking.comm == INTERRUPT:
+        return "a timer or a device"
+    who = waking.comm if waking.pid == pid else f"{waking.comm} ({waking.pid})"
+    function = first_function(programs[waking.pid], waking.user)
+    return f"{who} in {function}" if function else who
 
 
 def _activities(rows: Iterable[Row]) -> list[Activity]:
@@ -193,6 +240,7 @@ def _sentence(place: TimePlace, *, with_process: bool) -> list[str]:
     if with_process:
         pids = str(place.pids[0]) if len(place.pids) == 1 else f"{len(place.pids)} PIDs"
         parts.append(f"- {place.process} ({pids})")
+    parts += _wakers_of(place)
     return [printable(part) for part in parts]
 
 
@@ -205,6 +253,17 @@ def _lines_of(place: TimePlace) -> list[str]:
         if line and part >= _LEAST_OF_A_LINE
     ]
     return [f"(line{'s' if len(worth) > 1 else ''} {', '.join(worth)})"] if worth else []
+
+
+def _wakers_of(place: TimePlace) -> list[str]:
+    """Who ended most of the waits: `woken by writer (4711) in flush (log.py:12) 90 %`."""
+    known = sum(seconds for _, seconds in place.wakers) or 1.0
+    shares = [(waker, 100 * seconds / known) for waker, seconds in place.wakers]
+    return [
+        f"woken by {waker} {part:.0f} %"
+        for waker, part in shares[:_MOST_WAKERS]
+        if part >= _LEAST_OF_A_WAKER
+    ]
 
 
 def _verb(text: str, threads: int) -> str:

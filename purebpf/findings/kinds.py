@@ -40,6 +40,7 @@ _WAITS = {
     "ruby-gvl": "waits for Ruby's lock (GVL)",
     "nested-loop": "waits inside of an event loop",
     "database-lock": "waits for a lock of the database (ProcSleep)",
+    "standby": "waits until a standby of the database has its data (SyncRepWaitForLSN)",
     "memory-limit": "waits for memory below the limit of its cgroup",
     "dirty-pages": "waits for the disk to take dirty pages",
     "semaphore": "waits for a semaphore",

@@ -21,7 +21,16 @@ from purebpf.findings.waiting import (
 from purebpf.symbols.script_names import spell_script
 from purebpf.tuples import NamedTuple
 
-__all__ = ["IDLE", "UNREAD", "WORK", "TimePlace", "classify", "programs_of", "sum_places"]
+__all__ = [
+    "IDLE",
+    "UNREAD",
+    "WORK",
+    "TimePlace",
+    "classify",
+    "first_function",
+    "programs_of",
+    "sum_places",
+]
 
 WORK, IDLE, UNREAD = "work", "idle", "unread"
 """In the middle of work; for something to do; no user stack that could tell the two apart."""
@@ -49,6 +58,7 @@ class TimePlace(NamedTuple):
         open_s: the part of `seconds` in waits that were not over at the end.
         lines: the seconds of the first function's lines, the heaviest first, where these are
             several.
+        wakers: who ended the waits, with their seconds, the heaviest first.
     """
 
     process: str
@@ -61,33 +71,39 @@ class TimePlace(NamedTuple):
     times: int
     open_s: float
     lines: tuple[tuple[int, float], ...] = ()
+    wakers: tuple[tuple[str, float], ...] = ()
 
 
 def sum_places(
-    activities: Sequence[Activity], names: Mapping[int, str] | None = None
+    activities: Sequence[Activity],
+    names: Mapping[int, str] | None = None,
+    wakers: Sequence[str] = (),
 ) -> list[TimePlace]:
     """Add up equal activities, the longest first.
 
     Args:
         activities: of any processes.
         names: of the processes, by process ID; threads have names of their own.
+        wakers: who ended each activity; "" where that is not known. Empty: nobody asked.
     """
     names, sums = names or {}, dict[tuple[str, str, str, tuple[str, ...]], list[_Part]]()
     programs = programs_of(activities)
-    for activity, (kind, use) in zip(activities, classify(activities), strict=True):
+    classes, wakers = classify(activities), wakers or [""] * len(activities)
+    for activity, (kind, use), waker in zip(activities, classes, wakers, strict=True):
         path = _path(programs[activity.pid], activity.user)
         key = names.get(activity.pid, activity.comm), kind, use, tuple(name for name, _ in path)
-        part = _Part(activity, tuple(line for _, line in path))
+        part = _Part(activity, tuple(line for _, line in path), waker)
         sums.setdefault(key, []).append(part)
     places = [_place(key, alike) for key, alike in sums.items()]
     return sorted(places, key=lambda place: -place.seconds)
 
 
 class _Part(NamedTuple):
-    """An activity, and the line of each function of its path; 0 where it is not known."""
+    """An activity, the line of each function of its path (0: not known), and who ended it."""
 
     activity: Activity
     lines: tuple[int, ...]
+    waker: str
 
 
 def _place(key: tuple[str, str, str, tuple[str, ...]], parts: Sequence[_Part]) -> TimePlace:
@@ -106,7 +122,16 @@ def _place(key: tuple[str, str, str, tuple[str, ...]], parts: Sequence[_Part]) -
         sum(one.times for one in alike),
         sum(one.seconds for one in alike if one.is_open),
         tuple(several),
+        tuple(_wakers(parts)),
     )
+
+
+def _wakers(parts: Sequence[_Part]) -> list[tuple[str, float]]:
+    seconds: Counter[str] = Counter()
+    for part in parts:
+        if part.waker:
+            seconds[part.waker] += round(1e9 * part.activity.seconds)
+    return [(waker, total / 1e9) for waker, total in seconds.most_common()]
 
 
 def _lines_at(parts: Sequence[_Part], at: int) -> list[tuple[int, float]]:
@@ -193,6 +218,12 @@ def _judge(program: Program, activity: Activity) -> Judgement:
     if not _is_read(activity) and judgement.kind not in _TOLD_BY_KERNEL:
         return judgement._replace(is_work=False)
     return judgement
+
+
+def first_function(program: Program, user: Sequence[StackFrame]) -> str:
+    """The innermost own function of a stack, or else of a library; "" if none has a name."""
+    path = _path(program, user)
+    return _with_line(path[0][0], [(path[0][1], 1.0)]) if path else ""
 
 
 def programs_of(activities: Iterable[Activity]) -> dict[int, Program]:

@@ -95,6 +95,7 @@ _ALWAYS_WORK = frozenset(
     {
         *("fsync", "disk", "pipe-write", "sock-write", "connect", "memory-limit", "dirty-pages"),
         *("kernel-lock", "jvm-monitor", "file-lock", "gil", "nested-loop", "database-lock"),
+        "standby",
         *("ruby-mutex", "ruby-gvl", "queue-full", "permit", "nap", "barrier"),
         *("call", "reclaim", "remote-file"),
     }
@@ -229,6 +230,7 @@ _TAKES = compile_later(
 )
 """Functions that wait for something to do, also inside of one that serves requests for ever."""
 _POSTGRES_LOCK = ("ProcSleep", "ProcWaitForSignal", "WaitForProcSignalBarrier")
+_POSTGRES_STANDBY = "SyncRepWaitForLSN"
 _LOOP_RUN = "uv_run"
 
 
@@ -378,6 +380,8 @@ def _kind_of_library(kind: str, user: Sequence[FrameLike]) -> str:
     names = [frame.name for frame in user]
     if names.count(_LOOP_RUN) > 1:
         return "nested-loop"
+    if _POSTGRES_STANDBY in names:
+        return "standby"
     return "database-lock" if any(name in _POSTGRES_LOCK for name in names) else kind
 
 

@@ -46,6 +46,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(limits.throttled_cgroups, limits.memory_limits, limits.queued_processes),
     *(limits.pinned_programs,),
     *(databases.waiting_backends, databases.repeated_snapshots, databases.failing_statements),
+    *(databases.commits_without_standby,),
     *(interpreters.python_gil, interpreters.ruby_gvl, interpreters.garbage_collection),
     *(interpreters.java_monitors,),
     *(java_locks.parked_threads, interpreters.ruby_mutexes),

@@ -12,13 +12,20 @@ from purebpf.findings.rules.cpu import busiest_own
 from purebpf.findings.words import chief, describe_activity, share
 from purebpf.late_pattern import compile_later
 
-__all__ = ["failing_statements", "repeated_snapshots", "waiting_backends"]
+__all__ = [
+    "commits_without_standby",
+    "failing_statements",
+    "repeated_snapshots",
+    "waiting_backends",
+]
 
 _LEAST = 0.1
 _CLUSTER = compile_later(r"\S+: ")
 """The name of a server in the titles of its processes."""
 _BEFORE_COMMAND, _NAMED = 3, 2
 """Words of a backend's title before its command: the user, the database and the client."""
+_FOR_STANDBY = compile_later(r" waiting for [0-9A-F]+/[0-9A-F]+$")
+"""The end of the title of a backend whose commit waits for a standby, with a place in the log."""
 _PREFIX, _BACKEND = "postgres: ", "PostgresMain"
 _SNAPSHOT = compile_later(r"\w+-(rdb-bgsave|aof-rewrite)\b")
 """The title of a child that saves the data of its parent."""
@@ -62,6 +69,29 @@ def waiting_backends(evidence: Evidence) -> Iterator[Finding]:
         f"{_count(max(len(waiting), threads_of(stays)))} for a lock of a row or table "
         f"(ProcSleep): {doing}",
         (suspect,),
+        ("offcpu", "-p", str(pids[0])),
+    )
+
+
+def commits_without_standby(evidence: Evidence) -> Iterator[Finding]:
+    """Commits wait until a standby has their data: it is slow, or not connected."""
+    stays, waiting = evidence.work("standby"), dict[int, float]()
+    title = ""
+    for process in evidence.facts.processes:
+        titles = [text for text in process.titles if _FOR_STANDBY.search(text)]
+        if titles:
+            title = titles[0].removeprefix(_PREFIX)
+            readings = sum(process.titles[text] for text in titles)
+            waiting[process.pid] = readings / sum(process.titles.values())
+    cost = max(evidence.rate(stays), sum(waiting.values()))
+    if cost < _LEAST:
+        return
+    pids = tuple(waiting) or tuple({stay.pid for stay in stays})
+    yield Finding(
+        *("db-lock", evidence.process(pids[0]).comm, pids, cost),
+        f"{_count(max(len(waiting), threads_of(stays)))} at the end of a transaction until a "
+        f"standby has its data (SyncRepWaitForLSN){f': {title}' if title else ''}",
+        ("synchronous_standby_names says which; pg_stat_replication, whether it is connected",),
         ("offcpu", "-p", str(pids[0])),
     )
 

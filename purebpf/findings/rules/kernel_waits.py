@@ -14,18 +14,16 @@ from purebpf.symbols.short_names import merge_clones
 
 __all__ = ["kernel_waits"]
 
-_LEAST = 0.1
+_LEAST, _MOST = 0.1, 0.5
 _KINDS = ("call", "kernel-lock", "reclaim", "remote-file")
 _PLUMBING = compile_later(
     r"_*(schedule|wait_woken|do_syscall|entry_SYSCALL|x64_sys|se_sys|do_sys|ksys|el0|invoke_sysc"
     r"|wait_for_common|preempt|prepare_to_wait)"
 )
 _LOCKING = compile_later(r"_*(rwsem|mutex|down_|percpu_rwsem|osq_|schedule)")
-_REASONS = (
-    (
-        compile_later(r"sk_stream_wait_close|tcp_close|inet_csk_.*linger"),
-        "the peer has not taken all data yet, and SO_LINGER makes close wait for that",
-    ),
+_TAKES_TURNS = compile_later(r"\w*(rwsem|mutex)|down_|osq_")
+"""Functions of the kernel's own locks."""
+_OF_LOCKS = (
     (compile_later(r"mmap_(write|read)?_?lock|lock_mm|vm_mmap|vm_munmap|__mprotect|do_mprotect"
                    r"|mprotect_fixup|exc_page_fault|do_user_addr|lock_vma"),
      "threads of one process change or extend its memory map (mmap, munmap, page faults) in turn"),
@@ -34,9 +32,18 @@ _REASONS = (
      "the lock of a folder: files are made, renamed, removed or listed in it"),
     (compile_later(r"\w*(buffered_write|file_write|write_iter|dio_write)"),
      "the lock of a file: its writers take turns"),
+    (compile_later(r"\w*unix_\w*"), "the lock of a unix socket"),
+)  # fmt: skip
+"""What the functions below a wait for a lock of the kernel mean."""
+_SCANNED = compile_later(r"fanotify_")
+_REASONS = (
+    (
+        compile_later(r"sk_stream_wait_close|tcp_close|inet_csk_.*linger"),
+        "the peer has not taken all data yet, and SO_LINGER makes close wait for that",
+    ),
     (compile_later(r"synchronize_rcu|wait_rcu"), "the kernel waits for all CPUs (RCU)"),
     (compile_later(r"do_coredump|coredump_wait"), "a core dump is written"),
-    (compile_later(r"\w*unix_\w*"), "the lock of a unix socket"),
+    (_SCANNED, "a program that has to allow each open or read (fanotify: a virus scanner) decides"),
     (compile_later(r"seccomp_do_user_notif"), "a supervisor decides on each such call (seccomp)"),
 )  # fmt: skip
 """What the functions of the kernel below a wait mean."""
@@ -67,8 +74,9 @@ def kernel_waits(evidence: Evidence) -> Iterator[Finding]:
             text + (f", in {evidence.spell(where)}" if where else ""),
             (
                 _reason(stay),
-                f"{times} times, {each_ms:.0f} ms each" if times > 1 else "",
+                _files(evidence, stays),
                 _waker(evidence, stays),
+                f"{times} times, {each_ms:.0f} ms each" if times > 1 else "",
             ),
             ("offcpu", "-p", str(pids[0])),
             own=evidence.source(where),
@@ -90,9 +98,26 @@ def _function(stay: Stay) -> str:
 
 
 def _reason(stay: Stay) -> str:
-    for pattern, text in _REASONS:
+    is_lock = any(map(_TAKES_TURNS.match, stay.kernel))
+    for pattern, text in (*_REASONS, *(_OF_LOCKS if is_lock else ())):
         if any(map(pattern.match, stay.kernel)):
             return text
+    return ""
+
+
+def _files(evidence: Evidence, stays: list[Stay]) -> str:
+    """The file or folder that waits for a file server or a scanner are about."""
+    if not any(one.kind == "remote-file" or any(map(_SCANNED.match, one.kernel)) for one in stays):
+        return ""
+    paths, folders = Counter[str](), Counter[str]()
+    for one in evidence.facts.paths:
+        if one.pid in {stay.pid for stay in stays} and one.path:
+            paths[one.path] += one.times
+            folders[f"{one.path.rpartition('/')[0]}/"] += one.times
+    for names in (paths, folders):
+        for name, times in names.most_common(1):
+            if times > _MOST * names.total():
+                return f"of {name}"
     return ""
 
 

@@ -173,13 +173,30 @@ def _pinned(
     cpus, own = ", ".join(map(str, allowed)), _busiest_function(evidence, pids)
     who = f"{len(pids)} processes" if len(pids) > 1 else f"{len(threads)} threads"
     weight = 1.0 if evidence.connections.has_clients(pids) else _NOBODY_WAITS
+    victim, lost = _neighbour(evidence, allowed, pids[0])
     return Finding(
-        *("affinity", evidence.process(pids[0]).comm, pids, weight * waited),
+        *("affinity", evidence.process(pids[0]).comm, pids, weight * waited + lost),
         f"may run on CPU {cpus} only ({len(allowed)} of {evidence.facts.cpus}; taskset or cpuset): "
         f"{who} wait {waited:.2f} s a second in its run queue",
-        (f"they run {own}" if own else "",),
+        (
+            f"so does {victim}, {lost:.2f} s a second" if victim else "",
+            f"they run {own}" if own else "",
+        ),
         ("top", "--by", "thread", "-p", str(pids[0])),
     )
+
+
+def _neighbour(evidence: Evidence, allowed: tuple[int, ...], pid: int) -> tuple[str, float]:
+    """Name the program that waits most for the same CPUs, having no others; seconds a second."""
+    lost: dict[tuple[str, str], float] = defaultdict(float)
+    first: dict[tuple[str, str], int] = {}
+    for thread in evidence.facts.threads:
+        others, family = evidence.process(thread.pid).allowed, evidence.family(thread.pid)
+        if others and set(allowed).issuperset(others) and family != evidence.family(pid):
+            lost[family] += thread.queued_s / evidence.elapsed_s
+            first.setdefault(family, thread.pid)
+    family, most = max(lost.items(), key=lambda item: item[1], default=(("", ""), 0.0))
+    return (evidence.name(first[family]), most) if most >= _QUEUED else ("", 0.0)
 
 
 def _on_the_same_cpus(

@@ -33,7 +33,7 @@ def _run(options: OffCpuOptions, view: ResultOptions) -> int:
     from purebpf.measure.disk_users import DiskUsers
     from purebpf.tools.offcpu.session import OffCpu
 
-    heading = head(title(options), view, details=view.delimited or view.offsets or options.waker)
+    heading = head(title(options), view, details=view.delimited or view.offsets)
     if options.python and any(destination.format == "text" for destination in view.to):
         options = options._replace(python_lines=True)
     users = DiskUsers()

@@ -74,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_times(command_parser.add_argument_group("times"))
     output = command_parser.add_argument_group("output")
     parser.add_stack_kinds(output)
-    time_options.add_output(output, details="-d, -s and --waker")
+    time_options.add_output(output, details="-d and -s")
     parser.take_defaults(command_parser, OffCpuOptions)
     return command_parser
 

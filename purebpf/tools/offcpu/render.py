@@ -32,9 +32,7 @@ def render(
     """The pieces of one output, without the title; `notes` are lines above the places."""
     if format_name not in ONE_BY_ONE:
         profile = sum_waits(profile)
-    has_waker = any(row.marks.waker for row in profile.rows())
-    details = options.delimited or options.offsets or has_waker
-    if wants_answer(options, format_name, details=details):
+    if wants_answer(options, format_name, details=options.delimited or options.offsets):
         text = places.pieces(
             profile, top=options.top, everything=options.all_stacks, whole_names=options.verbose
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.cli import places
 from purebpf.cli.places import brief, pieces
-from purebpf.results import Labels, Marks, Profile
+from purebpf.results import Labels, Marks, Profile, Waker
 from purebpf.symbols.frame import Address, Frame
 
 APP, LIBRARY = "/srv/app/shop.py", "/usr/lib/python3.11/asyncio/base_events.py"
@@ -69,6 +69,30 @@ def test_the_longest_waits_stand_beside_a_file() -> None:
     threads = Profile("", unit="ns")
     threads.add(None, kernel("worker_thread"), 10, Labels("kworker/0:1", 9, 9, state="I"))
     assert "worker_thread [kernel]" in "".join(brief(threads, 5))
+
+
+def woken(*wakers: tuple[Waker | None, int]) -> str:
+    """What stands about the waits of one place, which these ended; seconds of each."""
+    made = Profile("", unit="ns")
+    stack = (py("take_order"), py("answer"))
+    for waker, seconds in wakers:
+        made.add(
+            *(stack, kernel("futex_do_wait"), seconds * 1_000_000_000, Labels("shop", 5, 6)),
+            marks=Marks(waker=waker),
+        )
+    return " ".join("".join(brief(made, 5)).split())
+
+
+def test_who_ends_the_waits_is_named_with_its_function() -> None:
+    own = Waker("worker", 5, 9, (py("put_order"), py("run", LIBRARY)), ())
+    other = Waker("feeder", 8, 8, (py("feed", "/srv/feed.py"),), ())
+    timer = Waker("[interrupt]", 0, 0, (), kernel("hrtimer_interrupt"))
+    text = woken((own, 6), (other, 3), (timer, 1))
+    assert "woken by worker in put_order (shop.py) 60 %" in text
+    assert "woken by feeder (8) in feed (feed.py) 30 %" in text
+    assert "woken by" not in text.partition("30 %")[2]  # two are enough
+    assert "woken by a timer or a device 100 %" in woken((timer, 4), (None, 4))
+    assert "woken by" not in woken((None, 4))
 
 
 def test_threads_of_go_lead_to_its_goroutines() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from purebpf.findings.facts import Activity, CallCount, Facts, Process, Socket
 from purebpf.findings.find import find
 from purebpf.findings.finding import Finding
@@ -65,6 +67,27 @@ def test_sessions_that_wait_or_do_nothing_have_no_command() -> None:
     text = queueing(f"{SESSION} UPDATE waiting", "postgres: walwriter ", f"{SESSION} idle")
     assert text == "pg_blocking_pids() names the holder"
     assert queueing("postgres: main: shop orders [local] idle") == text
+
+
+def committing(title: str, *names: str) -> list[Finding]:
+    """What is said of a backend that waits below some functions, with this title."""
+    frames = (native(name, POSTGRES) for name in ("WaitLatch", *names, "PostgresMain", "main"))
+    stay = waiting(BACKEND, BACKEND, "epoll_wait", *frames, seconds=9.0)
+    backend = Process(BACKEND, 1, "postgres", POSTGRES, titles={title: 9})
+    found = find(facts(stay)._replace(processes=(backend,)))
+    return [one for one in found if one.kind == "db-lock"]
+
+
+def test_commits_wait_for_a_standby_that_is_not_connected() -> None:
+    (finding,) = committing(f"{SESSION} COMMIT waiting for 0/152A4F8", "SyncRepWaitForLSN")
+    assert "at the end of a transaction until a standby has its data" in finding.text
+    assert "COMMIT waiting for 0/152A4F8" in finding.text
+    (finding,) = committing(f"{SESSION} COMMIT waiting for 0/152A4F8")
+    assert finding.cost == pytest.approx(1.0)
+
+
+def test_a_backend_that_waits_for_its_client_waits_for_no_standby() -> None:
+    assert committing(f"{SESSION} idle", "secure_read", "SocketBackend") == []
 
 
 ERRORS = (

@@ -211,6 +211,38 @@ def test_waits_in_the_kernel(call: str, kernel: tuple[str, ...], said: str) -> N
     assert said in text
 
 
+FUSE = ("request_wait_answer", "__fuse_simple_request", "fuse_lookup", "lookup_open", "path_openat")
+SCANNED = ("fanotify_handle_event", "fsnotify", "do_dentry_open", "path_openat")
+
+
+@pytest.mark.parametrize("kernel", [FUSE, SCANNED])
+def test_waits_for_a_file_server_or_a_scanner_name_the_file_and_who_ends_them(
+    kernel: tuple[str, ...],
+) -> None:
+    wait = WaitSum(7, 7, "openat", 0, -1, 0, Endpoint(), 9.0, 90, 0.1)
+    daemon = Process(9, 1, "shared", "/srv/shared")
+    measured = server(
+        in_kernel("openat", kernel, own("load_prices")),
+        processes=(SHELL, SERVER, daemon),
+        paths=(PathCount(7, "openat", "/mnt/share/prices.csv", 80), PathCount(7, "stat", "/a", 9)),
+        waits=(wait,),
+        wakers=(WakerSum(7, "openat", 9, 9, 9.0, 90),),
+        threads=(ThreadTime(9, 9, 0.1, 0.0),),
+    )
+    (text,) = texts(measured)
+    assert "of /mnt/share/prices.csv; shared (9) ends 100 % of these waits" in text
+    assert "the lock of a folder" not in text
+    assert ("a virus scanner" in text) == (kernel is SCANNED)
+
+
+def test_waits_for_a_lock_of_the_kernel_are_about_no_file_of_a_share() -> None:
+    kernel = ("rwsem_down_write_slowpath", "down_write", "do_unlinkat")
+    paths = (PathCount(7, "openat", "/mnt/share/prices.csv", 80),)
+    (text,) = texts(server(in_kernel("unlink", kernel, own("finish")), paths=paths))
+    assert "the lock of a folder" in text
+    assert "prices.csv" not in text
+
+
 def test_calls_that_may_wait_are_no_incident() -> None:
     assert texts(server(in_kernel("io_getevents", ("read_events",), own("finish")))) == []
     assert texts(server(in_kernel("close", ("synchronize_rcu",), own("finish"), seconds=0.2))) == []

@@ -426,6 +426,21 @@ def test_programs_that_have_the_cpus_they_want(well: Facts) -> None:
     assert said(find(well), "affinity") == ""
 
 
+def test_a_batch_on_one_cpu_and_the_service_that_waits_for_the_same_cpu() -> None:
+    batch = wanting((1,))
+
+    def beside(allowed: tuple[int, ...], queued_s: float) -> str:
+        other = Process(40, 1, "locator", "/srv/locator", allowed=allowed)
+        threads = (*batch.threads, ThreadTime(40, 41, 0.4, queued_s))
+        measured = batch._replace(threads=threads, processes=(*batch.processes, other))
+        return said(find(measured), "affinity")
+
+    assert "so does locator (40), 0.42 s a second; they run render" in beside((1,), 4.2)
+    for well in (beside((0,), 4.2), beside((), 4.2), beside((1,), 0.2)):
+        assert "locator" not in well
+        assert "they run render" in well
+
+
 def workers(*allowed: tuple[int, ...]) -> Facts:
     pids = range(8, 8 + len(allowed))
     stays = [running(pid, pid, native("render", "/srv/tiles")) for pid in pids]
