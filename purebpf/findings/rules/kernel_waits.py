@@ -99,7 +99,7 @@ def _function(stay: Stay) -> str:
 
 def _reason(stay: Stay) -> str:
     is_lock = any(map(_TAKES_TURNS.match, stay.kernel))
-    for pattern, text in (*_REASONS, *(_OF_LOCKS if is_lock else ())):
+    for pattern, text in _REASONS + _OF_LOCKS if is_lock else _REASONS:
         if any(map(pattern.match, stay.kernel)):
             return text
     return ""
