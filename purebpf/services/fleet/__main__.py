@@ -224,7 +224,7 @@ def _regress(parsed: Parsed) -> int:
 
     options = parsed.options
     a, b = options.sides
-    with session.ask(options, a) as before, session.ask(options, b) as after:
+    with session.ask(options, a) as before, session.ask(options, b, before) as after:
         comparison = compare(before, after)
         _print(render.render_changes(comparison, options.rows))
         for side in (before, after):

@@ -113,6 +113,7 @@ class Question:
         all_files: include files that landed since the last compaction.
 
     Attributes:
+        connection: as given.
         views: the statements that make the views, in any connection.
         left_out: the hours whose landed files are not in the answers.
 
@@ -131,7 +132,7 @@ class Question:
         all_files: bool = True,
     ) -> None:
         self.selection = selection
-        self._connection = connection
+        self.connection = connection
         self._folder = store.root
         rolled = not by_host and not selection.needs_hosts
         catalog = find_files(store, selection, rolled=rolled)
@@ -142,11 +143,11 @@ class Question:
 
     def table(self, statement: str) -> tuple[list[str], list[tuple[object, ...]]]:
         """The columns and rows of any statement about the views."""
-        return duck.table(self._connection, statement, self._folder)
+        return duck.table(self.connection, statement, self._folder)
 
     def coverage(self) -> Coverage:
         """Return the share of hosts and samples that the answer covers."""
-        return cover(self._connection, self.selection)
+        return cover(self.connection, self.selection)
 
     def total(self) -> int:
         """Nanoseconds."""
@@ -228,7 +229,7 @@ class Question:
         stacks = [
             Numbered(service, tuple(numbers.setdefault(frame, frame) for frame in frames), value)
             for service, frames, value in duck.each(
-                self._connection, "select service, frames, value from stacked", check
+                self.connection, "select service, frames, value from stacked", check
             )
         ]
         return stacks + [Numbered(service, (_LIGHT,), value) for service, value in rest]
@@ -309,13 +310,15 @@ class Question:
             self.ask(f"select coalesce(max(period), 0) / 1e9 from samples where {condition}")[0][0]
         )
 
-    def leaf_sums(self, cluster: str) -> pa.Table:
-        """Seconds by `cluster`, which is SQL about a sample, and by the frame that they were in.
+    def keep_leaf_sums(self, name: str, cluster: str) -> None:
+        """Make a table known to each question of the same database: `x` has the seconds by
+        `cluster`, which is SQL about a sample, and by `leaf`, the frame that they were in.
 
         A cluster is a hash of 64 bits: there are millions of rows, and its text takes most of them.
         """
-        return duck.arrow(
-            self._connection,
+        duck.run(
+            self.connection,
+            f"create or replace table memory.{name} as "
             "with leaf_of as (select stack, frames[1] as leaf from unique_stacks), "
             f"leaves as (select hash({cluster}) as cluster, coalesce(leaf, {NOT_STORED}) "
             "as frame, sum(value) / 1e9 as x from samples left join leaf_of using (stack) "
@@ -326,15 +329,15 @@ class Question:
 
     def take(self, name: str, rows: pa.Table) -> None:
         """Make rows known to `ask` as a table."""
-        self._connection.register(name, rows)
+        self.connection.register(name, rows)
 
     def keep(self, name: str, statement: str) -> None:
         """Make the rows of a statement known to `ask` as a table."""
-        duck.run(self._connection, f"create or replace temp table {name} as {statement}")
+        duck.run(self.connection, f"create or replace temp table {name} as {statement}")
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """Return the rows of a statement about the views, and about taken data."""
-        return duck.rows(self._connection, statement)
+        return duck.rows(self.connection, statement)
 
     def picked(self, columns: str) -> str:
         """SQL for some columns of the samples and the roll-up, and nanoseconds as `value`."""
@@ -369,7 +372,7 @@ class Question:
             "from unique_stacks join picked using (stack)",
         )
         duck.run(
-            self._connection,  # what the store lacks keeps its weight
+            self.connection,  # what the store lacks keeps its weight
             f"insert into stacked select {columns} stack, [{NOT_STORED}] as frames, value "
             "from picked anti join stacked using (stack)",
         )

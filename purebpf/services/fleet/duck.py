@@ -13,7 +13,6 @@ from purebpf.services.fleet.scratch import remove_abandoned, scratch_folder
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
     from purebpf.services.fleet.stores.store import Store
 
@@ -21,7 +20,6 @@ __all__ = [
     "BATCH",
     "MemoryLimitError",
     "QueryError",
-    "arrow",
     "beside",
     "connect",
     "each",
@@ -80,7 +78,9 @@ def connect(
 
 
 @contextmanager
-def beside(connection: duckdb.DuckDBPyConnection, most: str) -> Iterator[duckdb.DuckDBPyConnection]:
+def beside(
+    connection: duckdb.DuckDBPyConnection, most: str = ""
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Another connection to the same database, with its memory, and temporary tables of its own;
     `most` as in `connect`.
     """
@@ -154,20 +154,6 @@ def each(
         while part := connection.fetchmany(_PART):
             check()
             yield from part
-    except duckdb.Error as error:
-        raise _explained(error) from error
-
-
-def arrow(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
-    """An answer as a table of Arrow, which another connection can read.
-
-    Raises:
-        QueryError: DuckDB refused.
-    """
-    import duckdb
-
-    try:
-        return _with_room(connection, lambda: connection.sql(statement).to_arrow_table())
     except duckdb.Error as error:
         raise _explained(error) from error
 

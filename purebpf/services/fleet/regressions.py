@@ -65,7 +65,9 @@ class Comparison(NamedTuple):
 
 
 def compare(before: Question, after: Question) -> Comparison:
-    """Compare two questions that were opened `by_host`, on separate connections.
+    """Compare two questions that were opened `by_host`, on two connections to one database.
+
+    The sums of both are tables of that database, and count as its memory.
 
     Raises:
         ComparisonError: a side has no samples.
@@ -79,8 +81,8 @@ def compare(before: Question, after: Question) -> Comparison:
     by_window = min(hosts) < _FEW_HOSTS
     cluster = "host || ' ' || epoch_us(ts)" if by_window else "host"
     # the two connections know different files
-    after.take("before_sums", before.leaf_sums(cluster))
-    after.take("after_sums", after.leaf_sums(cluster))
+    before.keep_leaf_sums("before_sums", cluster)
+    after.keep_leaf_sums("after_sums", cluster)
     *sums, clusters_a, clusters_b = after.ask(_WHOLES)[0]
     t_a, t_b, tt_a, tt_b, tt_ab = sums
     period = max(side.period() for side in sides)

@@ -23,12 +23,17 @@ _BY_HOST = ("hosts", "sql", "regressions")
 
 
 @contextmanager
-def ask(options: FleetOptions, side: tuple[tuple[str, str], ...] = ()) -> Iterator[Question]:
+def ask(
+    options: FleetOptions,
+    side: tuple[tuple[str, str], ...] = (),
+    beside: Question | None = None,
+) -> Iterator[Question]:
     """A question about the samples that the options choose.
 
     Args:
         options: the request.
         side: conditions that go before its own; "since", "until" and "kind" among them.
+        beside: a question to compare with, in whose database this one is.
 
     Raises:
         SelectionError: there is no such range or kind.
@@ -40,7 +45,8 @@ def ask(options: FleetOptions, side: tuple[tuple[str, str], ...] = ()) -> Iterat
         options.action == "timeline" and not steps_of(selection, _STEPS).are_hours
     )
     store = open_store(options.store)
-    with duck.connect(store) as connection:
+    opened = duck.connect(store) if beside is None else duck.beside(beside.connection)
+    with opened as connection:
         if options.engine == "duckdb" or options.shown:
             yield Question(store, selection, connection, by_host=by_host)
             return

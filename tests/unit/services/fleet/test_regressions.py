@@ -63,18 +63,27 @@ def fill(store: Directory, runs: int, *, hosts: int, minutes: int, slower: float
 
 
 @contextmanager
-def asked(store: Directory, *conditions: tuple[str, str]) -> Iterator[Question]:
-    selection = Selection(HOUR_S * 10**6, (HOUR_S + 3600) * 10**6, "cpu", conditions)
-    with duck.connect(store) as connection:
-        yield Question(store, selection, connection, by_host=True)
+def asked(
+    store: Directory, *sides: tuple[tuple[str, str], ...], memory: str = "100MB", most: str = ""
+) -> Iterator[list[Question]]:
+    """A question for each side, in one database; a side is a list of conditions."""
+    with ExitStack() as stack:
+        first = stack.enter_context(duck.connect(store, memory, most, threads=1))
+        connections = [first, *(stack.enter_context(duck.beside(first, most)) for _ in sides[1:])]
+        yield [
+            Question(
+                store,
+                Selection(HOUR_S * 10**6, (HOUR_S + 3600) * 10**6, "cpu", conditions),
+                connection,
+                by_host=True,
+            )
+            for conditions, connection in zip(sides, connections, strict=True)
+        ]
 
 
 def builds(store: Directory, service: str) -> Comparison:
-    with ExitStack() as stack:
-        before, after = (
-            stack.enter_context(asked(store, ("service", service), ("version", build)))
-            for build in ("ab12", "cd34")
-        )
+    sides = [(("service", service), ("version", build)) for build in ("ab12", "cd34")]
+    with asked(store, *sides) as (before, after):
         return compare(before, after)
 
 
@@ -108,7 +117,7 @@ def test_a_function_that_is_ten_percent_slower_is_found(tmp_path: Path) -> None:
 
 
 def test_windows_stand_for_few_hosts(same: Directory) -> None:
-    with asked(same, ("host", "0-0")) as before, asked(same, ("host", "0-1")) as after:
+    with asked(same, (("host", "0-0"),), (("host", "0-1"),)) as (before, after):
         found = compare(before, after)
     assert found.by_window
     assert found.clusters == (1, 1)
@@ -116,11 +125,20 @@ def test_windows_stand_for_few_hosts(same: Directory) -> None:
 
 def test_a_side_without_samples_is_said(same: Directory) -> None:
     with (
-        asked(same, ("service", "s0")) as before,
-        asked(same, ("service", "none")) as after,
+        asked(same, (("service", "s0"),), (("service", "none"),)) as (before, after),
         pytest.raises(ComparisonError, match="no samples after"),
     ):
         compare(before, after)
+
+
+def test_the_sums_of_both_sides_count_as_memory_of_the_database(same: Directory) -> None:
+    """They were tables of Arrow, which no limit holds."""
+    with asked(same, (("service", "s0"),), (("service", "s1"),)) as (before, after):
+        compare(before, after)
+        for question in (before, after):
+            assert question.ask(
+                "select table_name from duckdb_tables() where table_name like '%_sums' order by 1"
+            ) == [("after_sums",), ("before_sums",)]
 
 
 @pytest.mark.parametrize(
