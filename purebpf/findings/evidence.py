@@ -417,14 +417,9 @@ def _own(program: Program, user: tuple[StackFrame, ...]) -> StackFrame | None:
         if program.owns(frame):
             return frame
     top = next((frame for frame in user if program.is_script_top(frame)), None)
-    if top is not None or not program.has_own_functions or program.is_go:
+    if top is not None or program.is_go:
         return top
-    last = (
-        frame
-        for frame in user
-        if frame.module == program.exe and ("lambda" in frame.name or frame.name == "main")
-    )
-    return next(last, None)
+    return next((frame for frame in user if program.is_main(frame)), None)
 
 
 def _awaits_requests(stay: Stay) -> bool:

@@ -159,6 +159,13 @@ class Program(NamedTuple):
         """Return True for the first lines of the program's own script."""
         return frame.name in _TOPS and not _is_library(frame.module)
 
+    def is_main(self, frame: FrameLike) -> bool:
+        """Return True for a function that only stands for the program if no other of it is there:
+        `main`, and lambdas of C++, which have no names of their own.
+        """
+        is_here = self.has_own_functions and frame.module == self.exe
+        return is_here and (frame.name in ("main", "main.main") or "lambda" in frame.name)
+
     def is_library(self, frame: FrameLike) -> bool:
         """Return True for a function of a library that calls others: not the start of a thread."""
         if is_java(frame):

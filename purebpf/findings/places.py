@@ -255,11 +255,12 @@ def _is_one(lines: Sequence[tuple[int, float]]) -> bool:
 
 
 def _path(program: Program, user: Sequence[StackFrame]) -> tuple[tuple[str, int], ...]:
-    """Own functions with their lines, the innermost first; else the innermost outside of the C
-    library.
+    """Own functions with their lines, the innermost first, or `main`; else the innermost outside
+    of the C library.
     """
     own = [frame for frame in user if program.owns(frame)]
     own = own or [frame for frame in user if program.is_script_top(frame)][:1]
+    own = own or [frame for frame in user if program.is_main(frame)][:1]
     if not own:
         named = [frame for frame in user if frame.name and not frame.name.startswith("[")]
         outside = [f for f in named if not any(lib in f.module for lib in _SYSTEM_LIBRARIES)]

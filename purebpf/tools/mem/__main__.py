@@ -35,6 +35,8 @@ def _run(options: MemOptions, view: ResultOptions) -> int:
         *(partial(Memory, options), options.command, title(options), view),
         duration_s=options.duration_s,
     ) as run:
+        if "malloc_missing" in run.result.grown.about:
+            options = options._replace(malloc=False)
         profile_name = options.shown
         profile = run.add_lines(getattr(run.result, profile_name))
         use = run.result._replace(**{profile_name: profile})

@@ -11,12 +11,18 @@ from purebpf.results.build.stored_stacks import causes
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.tools.mem.request import MemOptions
 
-__all__ = ["losses", "untraced_files", "untraced_functions"]
+__all__ = ["NO_MALLOC", "losses", "untraced_files", "untraced_functions"]
 
 _NOTES = frozenset({"replaced", "outside_namespace", "returns_missed", "in_flight"})
 _SHOWN = 3
 _OF_THE_MACHINE = "faults_missed"
 """Of a target it is a note: most are faults of other processes."""
+
+
+NO_MALLOC = (
+    "Allocations are not traced: the target has no malloc (as programs of Go), or none with symbols. "
+    "Name a file that has it with --library FILE."
+)
 
 
 def losses(

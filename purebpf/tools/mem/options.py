@@ -14,7 +14,7 @@ from purebpf.cli.destination import (
     add_top,
     destinations,
 )
-from purebpf.tools.mem.request import COST_PERCENT, SHOWN, MemOptions
+from purebpf.tools.mem.request import COST_PERCENT, OF_MALLOC, SHOWN, MemOptions
 
 __all__ = ["build_parser", "parse"]
 
@@ -57,7 +57,7 @@ def parse(argv: Sequence[str]) -> tuple[MemOptions, ResultOptions]:
         command_parser.error("--library and --no-malloc exclude each other")
     parsed.to = destinations(command_parser, parsed.formats, parsed.outputs)
     options = parser.pick(MemOptions, parsed)
-    if options.show in ("unfreed", "allocated") and not options.traces_malloc:
+    if options.show in OF_MALLOC and not options.traces_malloc:
         command_parser.error(
             f"--show {options.show} needs a target (-p, -t, --comm, -G, --container, --) or "
             "--library, and no --no-malloc"

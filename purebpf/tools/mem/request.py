@@ -7,6 +7,7 @@ from purebpf.measure.options import RunOptions, StackOptions, TaskOptions
 __all__ = [
     "ALLOCATION_STORAGE_SIZE",
     "COST_PERCENT",
+    "OF_MALLOC",
     "SHOWN",
     "MemOptions",
     "profile_title",
@@ -14,7 +15,8 @@ __all__ = [
     "with_limits",
 ]
 
-SHOWN = ("unfreed", "allocated", "grown", "faults")
+OF_MALLOC = ("unfreed", "allocated")
+SHOWN = (*OF_MALLOC, "grown", "faults")
 """What one output can show: the fields of `purebpf.tools.mem.profiles.MemoryUse`."""
 
 ALLOCATION_STORAGE_SIZE = 262144

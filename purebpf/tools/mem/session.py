@@ -24,9 +24,9 @@ from purebpf.results import Profile
 from purebpf.syscall import host_clock, proc
 from purebpf.tools.mem.cost import CostLimit
 from purebpf.tools.mem.growth import GrowthWatch
-from purebpf.tools.mem.loss import losses, untraced_files, untraced_functions
+from purebpf.tools.mem.loss import NO_MALLOC, losses, untraced_files, untraced_functions
 from purebpf.tools.mem.profiles import MemoryUse, fill, since, totals
-from purebpf.tools.mem.request import SHOWN, MemOptions, profile_title
+from purebpf.tools.mem.request import OF_MALLOC, SHOWN, MemOptions, profile_title
 
 if TYPE_CHECKING:
     from purebpf.files.regular_file import Identity
@@ -57,7 +57,8 @@ class Memory(UserStackSession[MemoryTracer]):
         fetch: as of `UserStackSession`.
 
     Raises, when it is entered: as `UserStackSession`, and
-        NotSupportedError: this is not x86-64; no file of the target has an allocator with symbols.
+        NotSupportedError: this is not x86-64; `options.show` needs an allocator, and no file of the target
+            has one with symbols.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Memory(UserStackSession[MemoryTracer]):
         super().__init__(options, command_pid, fetch)
         self._options = options
         self._allocators: tuple[Allocator, ...] = ()
+        self._has_malloc = True
         self._untraced = 0
         self._traced_files: set[Identity] = set()
         self._late: list[str] = []
@@ -126,12 +128,12 @@ class Memory(UserStackSession[MemoryTracer]):
         if self._command_pid:
             path = shutil.which(options.command[0])
             wanted += allocators.executable_allocator(path) if path else []
-        if not wanted:
+        if not wanted and options.show in OF_MALLOC:
             raise NotSupportedError(
-                "tracing allocations",
-                "no file of the target has symbols of malloc and free: name one with --library "
-                "FILE, or go without (--no-malloc)",
+                f"--show {options.show}",
+                "no file of the target has symbols of malloc and free: name one with --library FILE",
             )
+        self._has_malloc = bool(wanted)
         by_file = {
             (probed_inode(allocator.path, allocator.identity), allocator.pid): allocator
             for allocator in wanted
@@ -277,7 +279,7 @@ class Memory(UserStackSession[MemoryTracer]):
         tracer, followed, depth = self._tracer, self._watch.followed, max_depth()
         about = self.about(stats) | totals(sites)
         about["allocators"] = sorted({*tracer.traced, *tracer.dropped})
-        about |= self._cost.facts()
+        about |= self._cost.facts() if self._has_malloc else {"malloc_missing": True}
         heading = profile_title(self._options, profile_name)
         counts = dict(stats) | {"late_allocators": len(self._late)}
 
@@ -295,6 +297,7 @@ class Memory(UserStackSession[MemoryTracer]):
             max_depth=depth,
             python_stats=lambda: python_counters(stats),
             advise=lambda _: [
+                *([] if self._has_malloc else [NO_MALLOC]),
                 *untraced_files(tracer.refused, self._untraced, self._late),
                 *untraced_functions(self._untraced_functions()),
             ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -75,3 +76,52 @@ def test_a_busy_allocator_is_traced_up_to_the_limit_only(tmp_path: Path) -> None
     assert re.search(said + r" +stopped after \d.\d s, .*--cost 0: go on", limited.stdout)
     assert re.search(said, unlimited.stdout)
     assert "stopped after" not in unlimited.stdout
+
+
+GO = """package main
+import ("fmt"; "time")
+var kept = map[int][]byte{}
+//go:noinline
+func remember(number int) { kept[number] = make([]byte, 4096) }
+func main() {
+	for number := 0; ; number++ {
+		remember(number)
+		if number%100 == 0 { fmt.Print("x"); time.Sleep(10 * time.Millisecond) }
+	}
+}
+"""
+STATIC = """#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+void *volatile last;
+__attribute__((noinline)) void remember(void) { last = malloc(65536); memset(last, 1, 65536); }
+int main(void) { for (;;) { remember(); write(1, "x", 1); usleep(10000); } }
+"""
+
+
+@pytest.fixture(params=[pytest.param("go", marks=pytest.mark.needs("go")), "stripped"])
+def without_malloc(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
+    """A process that grows, and whose malloc cannot be found."""
+    program = str(tmp_path / "grower")
+    if request.param == "go":
+        (tmp_path / "grower.go").write_text(GO)
+        command = ["go", "build", "-o", program, "grower.go"]
+    else:
+        (tmp_path / "grower.c").write_text(STATIC)
+        command = ["gcc", "-O1", "-static", "-s", "-o", program, "grower.c"]
+    surroundings = os.environ | {"GOCACHE": str(tmp_path), "GO111MODULE": "off"}
+    subprocess.run(command, check=True, cwd=tmp_path, env=surroundings)
+    with working(program) as pid:
+        yield pid
+
+
+def test_growth_of_a_program_without_a_malloc_is_shown(without_malloc: int) -> None:
+    done = run("mem", "-p", str(without_malloc), "2")
+    assert done.returncode == 0, done.stderr
+    assert re.search(rf"grower \({without_malloc}\) grew by [\d.]+ MB in ", done.stdout)
+    assert "new pages were first used:\n" in done.stdout
+    assert "not freed" not in done.stdout
+    assert "Allocations are not traced" in done.stderr
+    asked = run("mem", "--show", "unfreed", "-p", str(without_malloc), "1")
+    assert asked.returncode == 1
+    assert "no file of the target has symbols of malloc and\nfree" in asked.stderr

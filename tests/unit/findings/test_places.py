@@ -170,3 +170,14 @@ def test_lines_of_a_function_are_one_place() -> None:
     (place,) = sum_places([at(12, 40, 1.0), at(12, 41, 1.0)])
     assert place.path == ("crunch (shop.py:12)", "serve (shop.py)")
     assert place.lines == ()
+
+
+def test_main_stands_for_a_program_whose_other_functions_are_inlined() -> None:
+    grower = "/opt/grower"
+    names = ("runtime.memclr", "runtime.makeslice", "main.main", "runtime.main", "runtime.goexit")
+    frames = [StackFrame(name, grower, 0, "user") for name in names]
+    activity = Activity(7, 7, "grower", "cpu", "", 1.0, (), tuple(frames))
+    assert sum_places([activity])[0].path == ("main.main [grower]",)
+    frames[1] = StackFrame("main.remember", grower, 0, "user")
+    activity = activity._replace(user=tuple(frames))
+    assert sum_places([activity])[0].path == ("main.remember [grower]",)
