@@ -20,8 +20,8 @@ _OF_THE_MACHINE = "faults_missed"
 
 
 NO_MALLOC = (
-    "Allocations are not traced: the target has no malloc (as programs of Go), or none with symbols. "
-    "Name a file that has it with --library FILE."
+    "Allocations are not traced: the target has no malloc (as programs of Go), or none with "
+    "symbols. Name a file that has it with --library FILE."
 )
 
 

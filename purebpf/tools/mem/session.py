@@ -52,13 +52,14 @@ class Memory(UserStackSession[MemoryTracer]):
     """Traces from when its context is entered until `stop()`.
 
     Args:
-        options: the target, and the uses of its memory; `show` does not matter here.
+        options: the target, and the uses of its memory. `show` decides only if a target without
+            malloc is an error.
         command_pid: as of `UserStackSession`.
         fetch: as of `UserStackSession`.
 
     Raises, when it is entered: as `UserStackSession`, and
-        NotSupportedError: this is not x86-64; `options.show` needs an allocator, and no file of the target
-            has one with symbols.
+        NotSupportedError: this is not x86-64; `options.show` needs an allocator, and no file of the
+            target has one with symbols.
     """
 
     def __init__(
@@ -131,7 +132,8 @@ class Memory(UserStackSession[MemoryTracer]):
         if not wanted and options.show in OF_MALLOC:
             raise NotSupportedError(
                 f"--show {options.show}",
-                "no file of the target has symbols of malloc and free: name one with --library FILE",
+                "no file of the target has symbols of malloc and free: name one with --library "
+                "FILE",
             )
         self._has_malloc = bool(wanted)
         by_file = {
