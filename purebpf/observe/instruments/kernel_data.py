@@ -41,6 +41,9 @@ class KernelData(Closing):
     Modules have BTF of their own. Functions of BPF programs, and of modules without BTF, are not
     followed.
 
+    Attributes:
+        core_function: returns the function of the kernel itself, not of a module, at an address.
+
     Raises:
         ImportError: the decoder is not installed.
         NotSupportedError: the kernel has no BTF, or another machine than x86-64.
@@ -57,6 +60,7 @@ class KernelData(Closing):
         text = proc.kallsyms()
         self._symbols = Kallsyms(text)
         self._find = lru_cache(_FUNCTIONS)(self._function)
+        self.core_function = lru_cache(_FUNCTIONS)(self._core_function)
         types = BtfTypes(kernel_btf())
         with ExitStack() as undo:
             reader = undo.enter_context(KernelText())
@@ -65,8 +69,9 @@ class KernelData(Closing):
             if all(limits):
                 start, end = limits
                 per_cpu = find_per_cpu(types, reader.read(start, end - start), start)
-            self._core: KernelCode = KernelCode(types, self._find, reader.read, per_cpu)
-            self._reader, self._per_cpu = reader, per_cpu
+            self._read = lru_cache(_FUNCTIONS)(reader.read)
+            self._core: KernelCode = KernelCode(types, self._find, self._read, per_cpu)
+            self._per_cpu = per_cpu
             self._modules = undo.enter_context(Modules())
             self._by_module: dict[str, KernelCode | None] = {}
             self._closing = undo.pop_all()
@@ -77,6 +82,19 @@ class KernelData(Closing):
         module = "" if symbol is None else symbol.module
         return (self._of_module(module) if module else None) or self._core
 
+    def _core_function(self, address: int) -> Span | None:
+        """Return the function of the kernel itself, not of a module, at an address."""
+        symbol = self._symbols.find(address)
+        return None if symbol is None or symbol.module else self._find(address)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return code, as it was when it was first read: what `code` decodes.
+
+        Raises:
+            KernelError: the kernel refused to run the program that reads.
+        """
+        return self._read(address, size)
+
     def _of_module(self, module: str) -> KernelCode | None:
         """Return the code of a module; None: it has no BTF."""
         from purebpf.dataflow.btf_types import BtfTypes
@@ -86,7 +104,7 @@ class KernelData(Closing):
             btf = self._modules.of(module) if module.isidentifier() else None
             code = None
             if btf is not None:
-                code = KernelCode(BtfTypes(btf), self._find, self._reader.read, self._per_cpu)
+                code = KernelCode(BtfTypes(btf), self._find, self._read, self._per_cpu)
             self._by_module[module] = code
         return self._by_module[module]
 

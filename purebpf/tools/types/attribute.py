@@ -8,6 +8,7 @@ from typing import IO
 
 from purebpf.closable import Closing
 from purebpf.dataflow.claims import Claim, Unclaimed
+from purebpf.dataflow.kernel_code import KernelCode, Site
 from purebpf.dataflow.program import MissingPartError, NoDebugInfoError, Program
 from purebpf.dataflow.slab_evidence import Verdict, judge, struct_of, type_by_cache
 from purebpf.dataflow.stored import Answer
@@ -19,8 +20,9 @@ from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.elf_image import EM_X86_64, PF_X, PT_LOAD, ElfImage, virtual_offset
 from purebpf.symbols.frame import Address
 from purebpf.symbols.proc_maps import Mapping
-from purebpf.tools.sampleip.slab_objects import Objects
+from purebpf.tools.sampleip.slab_objects import Objects, SlabObject
 from purebpf.tools.types.kept_answers import KeptAnswers
+from purebpf.tools.types.kept_kernel import KeptKernel
 
 __all__ = ["Answer", "DataOfPrograms"]
 
@@ -58,6 +60,7 @@ class DataOfPrograms(Closing):
         self._open: list[IO[bytes]] = []
         self._is_live, self._fetch = is_live, fetch
         self._kernel: KernelData | str | None = None
+        self._kept: KeptKernel | None = None
 
     def find(self, pid: int, address: int) -> Answer:
         """Return the data that a sample at an address of a process belongs to."""
@@ -84,8 +87,22 @@ class DataOfPrograms(Closing):
                 self._kernel = f"in the kernel, whose types are not known: {error}"
         if isinstance(self._kernel, str):
             return Answer("", self._kernel)
-        function, claim = self._kernel.code(address).claim(address, is_precise=self._is_precise)
-        return Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
+        kept = self._kept_kernel(self._kernel)
+        answer = kept.get(address)
+        if answer is None:
+            code = self._kernel.code(address)
+            function, claim = code.claim(address, is_precise=self._is_precise)
+            answer = Answer(function, claim.value if isinstance(claim, Unclaimed) else claim)
+            kept.add(address, answer)
+        return answer
+
+    def _kept_kernel(self, kernel: KernelData) -> KeptKernel:
+        """Return the answers of earlier runs."""
+        if self._kept is None:
+            self._kept = KeptKernel(
+                is_precise=self._is_precise, span=kernel.core_function, read=kernel.read
+            )
+        return self._kept
 
     def weigh(self, address: int, answer: Answer, objects: Objects) -> tuple[Answer, Verdict]:
         """Compare an answer about kernel code with the slab objects that its registers led to.
@@ -99,9 +116,22 @@ class DataOfPrograms(Closing):
         """
         if not isinstance(self._kernel, KernelData):
             return answer, Verdict.NONE
+        kept = self._kept_kernel(self._kernel)
+        weighed = kept.weighed(address, answer, objects)
+        if weighed is not None:
+            return weighed
         code = self._kernel.code(address)
         site = code.site(address, is_precise=self._is_precise)
         found = None if site is None else objects.get(site.register)
+        weighed = self._weigh(code, site, answer, found)
+        kept.add_weighed(address, "" if site is None else site.register, found, weighed)
+        return weighed
+
+    @staticmethod
+    def _weigh(
+        code: KernelCode, site: Site | None, answer: Answer, found: SlabObject | None
+    ) -> tuple[Answer, Verdict]:
+        """Compare an answer with the object that the register of its operand led to."""
         struct = found and struct_of(code.types, found.cache, found.object_size)
         if site is None or found is None or struct is None:
             return answer, Verdict.NONE
@@ -177,6 +207,8 @@ class DataOfPrograms(Closing):
         for program in self._programs.values():
             if isinstance(program, _File):
                 program.kept.save()
+        if self._kept is not None:
+            self._kept.save()
         opened, self._open = self._open, []
         if isinstance(self._kernel, KernelData):
             self._kernel.close()

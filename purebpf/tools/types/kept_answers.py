@@ -10,16 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
+
+import iced_x86
 
 from purebpf import _version
 from purebpf.dataflow.stored import Answer, read_answers, write_answers
 from purebpf.files.cache_files import CacheFiles, cache_home
 
-__all__ = ["KeptAnswers"]
+__all__ = ["LIMIT", "KeptAnswers", "answers_folder", "code_version"]
 
-_LIMIT = 1 << 26
+LIMIT = 1 << 26
 """Bytes of all files: some 100 for an address, and as much as the types need."""
 _MOST = 1 << 16
 """Addresses of a file."""
@@ -40,17 +43,15 @@ class KeptAnswers:
     ) -> None:
         is_trusted = bool(build_id) and owner in (0, os.geteuid())
         skid = "precise" if is_precise else "before"
-        self._key = f"{build_id}-{skid}-{_code_version()}" if is_trusted else ""
-        self._files = CacheFiles(
-            directory or os.path.join(cache_home(), "purebpf", "types"), _LIMIT
-        )
+        self._key = f"{build_id}-{skid}-{code_version()}" if is_trusted else ""
+        self._files = CacheFiles(directory or answers_folder(), LIMIT)
         self._answers = self._read() if is_trusted else {}
         self._has_new = False
 
     def _read(self) -> dict[int, Answer]:
         try:
             reader = self._files.open(self._key)
-            return read_answers(json.loads(reader(0, min(reader.size, _LIMIT))))
+            return read_answers(json.loads(reader(0, min(reader.size, LIMIT))))
         except OSError:
             return {}
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
@@ -75,10 +76,18 @@ class KeptAnswers:
             self._has_new = False
 
 
+def answers_folder() -> str:
+    """Return the folder of the answers in the user's caches."""
+    return os.path.join(cache_home(), "purebpf", "types")
+
+
 @cache
-def _code_version() -> str:
+def code_version() -> str:
     """Return a name for the code that makes answers; another version may know better."""
     digest = hashlib.sha256(_version.__version__.encode())
+    with suppress(OSError, TypeError):  # the decoder, which does not say its version
+        decoder = os.stat(iced_x86.__file__)
+        digest.update(f"{decoder.st_size} {decoder.st_mtime_ns}".encode())
     for file in sorted(files("purebpf.dataflow").iterdir(), key=lambda file: file.name):
         if file.name.endswith(".py"):
             digest.update(file.read_bytes())
