@@ -53,7 +53,7 @@ _NO_REASONS = frozenset({"waits", "cpu", "delayed-ack", "held"})
 _MORE_WAIT = 1.0
 """Threads of a pool that wait for its members, by members that wait for answers."""
 _REQUESTS = frozenset({"accept", "epoll", "poll", "cond", "join"}) | frozenset(
-    {"signal", "child", "tty", "java-park", "go-park", "io-uring", "stopped", "queue"}
+    {"signal", "child", "tty", "java-park", "go-park", "io-uring", "stopped", "queue", "request"}
 )
 """Waits of a server for its next request, and of its first process for the others."""
 _CPU_WEIGHT = 0.6

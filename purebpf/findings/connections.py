@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
 
-from purebpf.findings.facts import Endpoint, Facts, Socket
+from purebpf.findings.facts import Endpoint, Facts, Process, Socket
 from purebpf.findings.waiting import Side
 
 __all__ = ["Connections"]
@@ -48,8 +48,28 @@ class Connections:
         listeners: dict[int, set[int]] = defaultdict(set)
         for socket in self._facts.sockets:
             if socket.state == _LISTEN and socket.protocol.startswith("tcp"):
-                listeners[socket.port].update(self.sockets.get(socket.inode, ()))
+                listeners[socket.port].update(self.owners_of(socket.inode))
         return listeners
+
+    def owners_of(self, inode: int) -> list[int]:
+        """The processes that have a listener open, without programs that have only inherited it.
+
+        A server's children that execute another program keep the descriptors of the server which
+        are not to be closed then: a script that sends its mail does not accept its connections.
+        """
+        owners = self.sockets.get(inode, [])
+        heirs: set[int] = set()
+        for pid in sorted(owners):
+            process = self._processes.get(pid)
+            parent = self._processes.get(process.ppid) if process else None
+            if process and parent and parent.pid in owners:
+                is_other = process.exe != parent.exe and bool(process.exe and parent.exe)
+                heirs |= {pid} if is_other or parent.pid in heirs else set()
+        return [pid for pid in owners if pid not in heirs]
+
+    @cached_property
+    def _processes(self) -> dict[int, Process]:
+        return {process.pid: process for process in self._facts.processes}
 
     @cached_property
     def local_addresses(self) -> set[str]:

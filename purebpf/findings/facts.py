@@ -256,7 +256,8 @@ class Socket(NamedTuple):
     """A TCP or UDP socket.
 
     `queue` is the mean length of an accept queue, or of received bytes; `share` the part of the
-    time that the socket was there, 0.0 where that is not known.
+    time that the socket was there, 0.0 where that is not known. `resent` is the part of the time
+    in which data of a connection had been sent again, and was not acknowledged yet.
     """
 
     inode: int
@@ -270,6 +271,7 @@ class Socket(NamedTuple):
     drops: int = 0
     namespace: int = 0
     share: float = 0.0
+    resent: float = 0.0
 
 
 class Cgroup(NamedTuple):

@@ -57,6 +57,7 @@ _WAITS = {
     "call": "waits in a system call",
     "reclaim": "waits for free memory",
     "remote-file": "waits for a file server",
+    "request": "waits for the kernel's next request or event",
 }
 
 

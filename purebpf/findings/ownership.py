@@ -49,7 +49,12 @@ _PLUMBING = compile_later(
     r"|_IO_|__vfprintf|vfprintf|printf_core|__stdio_|__\w+_(fma|avx2?|sse\w*|evex)(_\w+)*$"
     r"|_?_?(mem|str)(cpy|set|move|cmp|len|chr)|asm_|_int_(malloc|free)|malloc|calloc|realloc|free$"
     r"|execute_native_thread_routine|thread_start|_rt0_|main$|main\.main$"
+    r"|caml_|caml(Stdlib|Camlinternal\w+|Unix|Thread|Mutex|Condition|Lwt\w*|Async\w*|Eio\w*|Base"
+    r"|Core)(__|\.)"
 )
+_OCAML = compile_later(r"caml([A-Z][\w.$']*?)_\d+$")
+"""A function of OCaml: camlShop__Cart__add_270, `camlShop.Cart.add_270` since OCaml 5."""
+_OCAML_SIGN = compile_later(r"\$([0-9a-f]{2})")
 RESOLVER = compile_later(r"getaddrinfo|gethostby|_nss_dns|__res_|res_n?send|dns\b", re.IGNORECASE)
 """Functions that ask a name server."""
 _STARTS = frozenset(
@@ -196,6 +201,8 @@ def short_name(name: str) -> str:
     """
     if _GO_NAME.match(name):
         return _without_brackets(name.rpartition("/")[2], "[", "]")
+    if _OCAML.match(name):
+        return _of_ocaml(name)
     text = _without_clones(name)
     lambda_of = re.search(r"([\w:~]+)(?:\([^()]*\))?(?: const)?::\{lambda", text)
     if lambda_of:
@@ -213,11 +220,17 @@ def short_name(name: str) -> str:
 def spell_function(name: str) -> str:
     """A function in a sentence: one of moderate length keeps its namespaces."""
     text = name.replace("(anonymous namespace)::", "")
-    if "lambda" in text or _GO_NAME.match(text):
+    if "lambda" in text or _GO_NAME.match(text) or _OCAML.match(text):
         return short_name(name)
     plain = text.partition("(")[0]
     is_plain = len(plain) < _MODERATE and not _HARD_TO_READ.search(plain)
     return _without_clones(plain) if is_plain else short_name(name)
+
+
+def _of_ocaml(name: str) -> str:
+    """`Shop.Cart.add` of camlShop__Cart__add_270."""
+    path = _OCAML.sub(r"\1", name).replace("__", ".")
+    return _OCAML_SIGN.sub(lambda match: chr(int(match[1], 16)), path)
 
 
 def _without_clones(name: str) -> str:

@@ -69,6 +69,7 @@ _BY_KERNEL = tuple(
         ("queue-full", r"mq_timedsend|msg_?snd"),
         ("semaphore", r"semtimedop|msg_?rcv|mq_timedreceive|eventfd_read"),
         ("io-uring", r"io_cqring_wait|io_wq"),
+        ("request", r"fuse_dev_|fanotify_read|inotify_read"),
         ("remote-file", r"rpc_wait_bit|nfs4?_wait|request_wait_answer|fuse_|cifs_|p9_client|ceph_"),
         (
             "memory-limit",

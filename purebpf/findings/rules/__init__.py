@@ -28,6 +28,7 @@ from purebpf.findings.rules import (
     limits,
     locks,
     lookups,
+    lost_packets,
     memory,
     network,
     pools,
@@ -65,7 +66,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(storms.switches, storms.calls),
     *(failures.spinning, failures.closed_in_vain, failures.errors, retries.polled_files),
     *(network.refused, network.refused_children, network.refused_datagrams),
-    *(network.unreachable, network.resets),
+    *(network.unreachable, network.resets, lost_packets.lost_packets),
     *(network.connections, network.local_connections),
     *(network.datagrams, network.lost_datagrams),
     *(

@@ -64,7 +64,7 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
             or not socket.protocol.startswith("tcp")
         ):
             continue
-        pids = tuple(sorted(evidence.connections.sockets.get(socket.inode, ()), reverse=True))
+        pids = tuple(sorted(evidence.connections.owners_of(socket.inode), reverse=True))
         if not pids or (socket.queue < _FEW and _is_free(evidence, pids)):
             continue
         team = busy_team(evidence, pids[:1])

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ThreadNow", "ThreadRegisters", "state_letter"]
 
-_STATES = ((0x1, "S"), (0x2, "D"), (0x4, "T"), (0x8, "t"), (0x10, "X"), (0x20, "Z"), (0x40, "P"))
+_STATES = (
+    *((0x1, "S"), (0x2, "D"), (0x4, "T"), (0x8, "t"), (0x10, "X"), (0x20, "Z"), (0x40, "P")),
+    *((0x1000, "D"), (0x8000, "D")),  # TASK_RTLOCK_WAIT, and TASK_FROZEN since Linux 6.1
+)
 """TASK_* bits of include/linux/sched.h, and the letters of ps(1)."""
 
 

@@ -18,7 +18,9 @@ _PROTOCOLS = ("tcp", "tcp6", "udp", "udp6")
 _MOST_NAMESPACES = 50
 _MOST_LINES = 20_000
 """Of one file of /proc/PID/net: to read more would take longer than a second."""
-_LISTEN, _TIME_WAIT = "0A", "06"
+_LISTEN, _TIME_WAIT, _ESTABLISHED = "0A", "06", "01"
+_NEVER = "00000000"
+"""How often data that is not acknowledged was sent again: the column `retrnsmt`."""
 
 
 class SocketWatch:
@@ -28,6 +30,7 @@ class SocketWatch:
         self._sockets: dict[tuple[int, int], Socket] = {}
         self._queues: dict[tuple[int, int], list[int]] = {}
         self._seen: Counter[tuple[int, int]] = Counter()
+        self._resent: Counter[tuple[int, int]] = Counter()
         self._ticks = 0
 
     def tick(self) -> None:
@@ -47,6 +50,8 @@ class SocketWatch:
         has_queue = fields[3] == _LISTEN or protocol.startswith("udp")
         key = namespace, int(fields[9])
         self._seen[key] += 1
+        if fields[3] == _ESTABLISHED and fields[6] != _NEVER and protocol.startswith("tcp"):
+            self._resent[key] += 1
         if fields[3] == _TIME_WAIT or (key in self._sockets and not has_queue):
             return
         socket = self._sockets[key] = _parse(fields, protocol, namespace)
@@ -59,7 +64,9 @@ class SocketWatch:
             mean = sum(lengths) / len(lengths)
             self._sockets[key] = self._sockets[key]._replace(queue=mean)
         return tuple(
-            socket._replace(share=self._seen[key] / self._ticks)
+            socket._replace(
+                share=self._seen[key] / self._ticks, resent=self._resent[key] / self._ticks
+            )
             for key, socket in self._sockets.items()
         )
 

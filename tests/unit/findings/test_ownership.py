@@ -37,6 +37,10 @@ GO, CPP, PYTHON, JAVA, RUBY = (
         (PYTHON, StackFrame("_PyEval_EvalFrameDefault", "/usr/bin/python3", 0), False),
         (CPP, StackFrame("Cache::lookup(int)", "/srv/quoted"), True),
         (CPP, StackFrame("std::mutex::lock()", "/srv/quoted"), False),
+        (CPP, StackFrame("camlLedger__add_event_271", "/srv/quoted"), True),
+        (CPP, StackFrame("camlStdlib__$40_197", "/srv/quoted"), False),
+        (CPP, StackFrame("caml_alloc_small_dispatch", "/srv/quoted"), False),
+        (CPP, StackFrame("camlStdlib_shop__price_9", "/srv/quoted"), True),
         (CPP, StackFrame("void std::sort<int*>(int*, int*)", "/srv/quoted"), False),
         (CPP, StackFrame("Mailer::deliver(std::map<int, std::less<int> >)", "/srv/quoted"), True),
         (CPP, StackFrame("Cache<int, std::less<int> >::lookup(int)", "/srv/quoted"), True),
@@ -97,6 +101,9 @@ def test_libraries_of_java_call_and_the_start_of_a_thread_does_not() -> None:
         ("<shop::Row as core::fmt::Display>::fmt", "Row::fmt"),
         ("ask_tax.constprop.0", "ask_tax"),
         ("Foo::bar(int) [clone .isra.0]", "Foo::bar"),
+        ("camlShop__Cart__add_item_270", "Shop.Cart.add_item"),
+        ("camlShop.Cart.add_item_270", "Shop.Cart.add_item"),
+        ("camlStdlib__$40_197", "Stdlib.@"),
     ],
 )
 def test_short_names(name: str, short: str) -> None:
@@ -114,6 +121,7 @@ def test_short_names(name: str, short: str) -> None:
         ("main.main.func1", "main.main.func1"),
         ("store::Store::save", "store::Store::save"),
         ("main.cold", "main.cold"),
+        ("camlLedger__add_event_271", "Ledger.add_event"),
     ],
 )
 def test_functions_in_a_sentence(name: str, spelled: str) -> None:

@@ -304,6 +304,19 @@ def test_an_accept_queue_is_a_pool_without_a_free_worker() -> None:
     assert kinds(measured._replace(sockets=(listening(80, 55),))) == []
 
 
+def test_children_that_run_another_program_own_no_listener_of_their_parent() -> None:
+    server, worker = Process(7, 1, "php", "/usr/bin/php"), Process(8, 7, "php", "/usr/bin/php")
+    mail = Process(9, 8, "sendmail", "/usr/bin/dash")
+    sleep, shell = Process(10, 9, "sleep", "/usr/bin/sleep"), Process(11, 9, "sh", "/usr/bin/dash")
+    everybody = (server, worker, mail, sleep, shell)
+    measured = facts(
+        running(8, 8, own("x"), seconds=0.1),
+        sockets=(listening(80, 55)._replace(queue=3.0),),
+        descriptors={one.pid: {3: "socket:[55]"} for one in everybody},
+    )._replace(processes=everybody)
+    assert only(measured).pids == (8, 7)
+
+
 def test_a_java_monitor_is_named_by_its_class() -> None:
     stack = (native("ObjectMonitor::enter(JavaThread*)", "/jdk/libjvm.so"),)
     waits = [waiting(7, tid, "futex", *stack, seconds=5.0) for tid in (9, 10)]

@@ -57,6 +57,14 @@ def test_kinds_that_nobody_waits_for_by_choice_are_work() -> None:
         assert of(call, native("write")).is_work
 
 
+@pytest.mark.parametrize("name", ["fuse_dev_do_read", "fanotify_read", "inotify_read"])
+def test_a_daemon_that_waits_for_the_next_request_of_the_kernel_is_idle(name: str) -> None:
+    daemon = judge(PROGRAM, (name, "vfs_read"), (native("read"), native("serve", "/srv/sharefs")))
+    assert (daemon.kind, daemon.is_work) == ("request", False)
+    client = judge(PROGRAM, ("request_wait_answer", "fuse_lookup"), (native("open"),))
+    assert (client.kind, client.is_work) == ("remote-file", True)
+
+
 def test_an_idle_loop_is_idle() -> None:
     assert not of("epoll_wait", native("epoll_wait"), own("main")).is_work
 
