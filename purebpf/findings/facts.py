@@ -256,8 +256,8 @@ class Socket(NamedTuple):
     """A TCP or UDP socket.
 
     `queue` is the mean length of an accept queue, or of received bytes; `share` the part of the
-    time that the socket was there, 0.0 where that is not known. `resent` is the part of the time
-    in which data of a connection had been sent again, and was not acknowledged yet.
+    time that the socket was there, 0.0 where that is not known. `unacknowledged` is the part of the
+    time in which data of a connection was not acknowledged yet.
     """
 
     inode: int
@@ -271,7 +271,15 @@ class Socket(NamedTuple):
     drops: int = 0
     namespace: int = 0
     share: float = 0.0
-    resent: float = 0.0
+    unacknowledged: float = 0.0
+
+
+class SegmentCount(NamedTuple):
+    """TCP segments of a network namespace that were sent, and how many of them once more."""
+
+    namespace: int
+    sent: int
+    resent: int
 
 
 class Cgroup(NamedTuple):
@@ -398,6 +406,7 @@ class Facts(NamedTuple):
     blocked: tuple[Blocked, ...] = ()
     file_locks: tuple[FileLock, ...] = ()
     sockets: tuple[Socket, ...] = ()
+    segments: tuple[SegmentCount, ...] = ()
     cgroups: tuple[Cgroup, ...] = ()
     memory: tuple[MemoryUse, ...] = ()
     monitors: tuple[JavaMonitor, ...] = ()

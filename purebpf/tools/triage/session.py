@@ -224,6 +224,7 @@ class Triage(Closing):
                 blocked=blocked,
                 file_locks=tuple(file_locks()),
                 sockets=self._sockets.finish(),
+                segments=self._sockets.segments(),
                 goroutines=(*self._goroutines.finish(), *self._tasks.finish()),
                 unanswered=self._unanswered.finish(),
                 held=self._unanswered.held(),

@@ -8,7 +8,7 @@ from collections import Counter
 from functools import lru_cache
 from itertools import islice
 
-from purebpf.findings.facts import Socket
+from purebpf.findings.facts import SegmentCount, Socket
 from purebpf.measure.proc_files import read_text
 from purebpf.syscall import proc
 
@@ -19,8 +19,8 @@ _MOST_NAMESPACES = 50
 _MOST_LINES = 20_000
 """Of one file of /proc/PID/net: to read more would take longer than a second."""
 _LISTEN, _TIME_WAIT, _ESTABLISHED = "0A", "06", "01"
-_NEVER = "00000000"
-"""How often data that is not acknowledged was sent again: the column `retrnsmt`."""
+_NOTHING = "00000000:"
+"""The bytes of a connection that are not acknowledged: the start of its queues."""
 
 
 class SocketWatch:
@@ -30,13 +30,17 @@ class SocketWatch:
         self._sockets: dict[tuple[int, int], Socket] = {}
         self._queues: dict[tuple[int, int], list[int]] = {}
         self._seen: Counter[tuple[int, int]] = Counter()
-        self._resent: Counter[tuple[int, int]] = Counter()
+        self._waiting: Counter[tuple[int, int]] = Counter()
+        self._segments: dict[int, list[tuple[int, int]]] = {}
         self._ticks = 0
 
     def tick(self) -> None:
         """Take in the sockets of this moment."""
         self._ticks += 1
         for namespace, pid in _namespaces().items():
+            counters = _segments(pid)
+            if counters:
+                self._segments.setdefault(namespace, []).append(counters)
             for protocol in _PROTOCOLS:
                 lines = read_text(f"/proc/{pid}/net/{protocol}").splitlines()[1:]
                 for line in islice(lines, _MOST_LINES):
@@ -50,8 +54,8 @@ class SocketWatch:
         has_queue = fields[3] == _LISTEN or protocol.startswith("udp")
         key = namespace, int(fields[9])
         self._seen[key] += 1
-        if fields[3] == _ESTABLISHED and fields[6] != _NEVER and protocol.startswith("tcp"):
-            self._resent[key] += 1
+        if fields[3] == _ESTABLISHED and not fields[4].startswith(_NOTHING):
+            self._waiting[key] += protocol.startswith("tcp")
         if fields[3] == _TIME_WAIT or (key in self._sockets and not has_queue):
             return
         socket = self._sockets[key] = _parse(fields, protocol, namespace)
@@ -65,10 +69,32 @@ class SocketWatch:
             self._sockets[key] = self._sockets[key]._replace(queue=mean)
         return tuple(
             socket._replace(
-                share=self._seen[key] / self._ticks, resent=self._resent[key] / self._ticks
+                share=self._seen[key] / self._ticks,
+                unacknowledged=self._waiting[key] / self._ticks,
             )
             for key, socket in self._sockets.items()
         )
+
+    def segments(self) -> tuple[SegmentCount, ...]:
+        """The TCP segments of each namespace between the first look and the last."""
+        return tuple(
+            SegmentCount(namespace, looks[-1][0] - looks[0][0], looks[-1][1] - looks[0][1])
+            for namespace, looks in self._segments.items()
+        )
+
+
+def _segments(pid: int) -> tuple[int, int] | None:
+    """OutSegs and RetransSegs of a process's namespace; None if they cannot be read."""
+    lines = [line.split() for line in read_text(f"/proc/{pid}/net/snmp").splitlines()]
+    values = {
+        name: value
+        for names, numbers in zip(lines[::2], lines[1::2], strict=False)
+        if names[0] == "Tcp:"
+        for name, value in zip(names, numbers, strict=False)
+    }
+    if "OutSegs" not in values or "RetransSegs" not in values:
+        return None
+    return int(values["OutSegs"]), int(values["RetransSegs"])
 
 
 def _namespaces() -> dict[int, int]:
