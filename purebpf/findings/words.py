@@ -18,6 +18,7 @@ __all__ = [
     "count_threads",
     "count_waiting",
     "describe_activity",
+    "describe_started",
     "describe_wait",
     "frame_of",
     "is_in_loop",
@@ -155,3 +156,24 @@ def call_site(evidence: Evidence, pids: Iterable[int], word: str) -> str:
             if stay.own is not None and any(word in name for name in near):
                 weights[evidence.spell(stay.own)] += round(1e6 * stay.seconds)
     return weights.most_common(1)[0][0] if weights else ""
+
+
+def describe_started(evidence: Evidence, pids: Iterable[int]) -> str:
+    """A clause about the programs and processes that these processes start."""
+    programs, parents = Counter[str](), set(pids)
+    forks = 0
+    for start in evidence.facts.starts:
+        if start.parent in parents:
+            programs[start.comm] += 0 if start.is_fork else start.times
+            forks += start.times if start.is_fork else 0
+    named = ", ".join(
+        f"{comm} {times / evidence.elapsed_s:.1f}/s"
+        for comm, times in programs.most_common(2)
+        if times
+    )
+    if named:
+        return f"it starts {named}"
+    rate = forks / evidence.elapsed_s
+    return (
+        f"it forks {rate:.1f} processes a second" if forks else "the child is older than this look"
+    )

@@ -17,6 +17,7 @@ from purebpf.findings.words import (
     chief,
     count_threads,
     describe_activity,
+    describe_started,
     describe_wait,
     is_in_loop,
     share,
@@ -215,31 +216,10 @@ def children(evidence: Evidence) -> Iterator[Finding]:
         text += " and blocks the event loop" if is_in_loop(stays[0]) else ""
         yield Finding(
             *("child", evidence.process(pids[0]).comm, pids, cost, text),
-            (_started(evidence, pids), _writer(evidence, stays)),
+            (describe_started(evidence, pids), _writer(evidence, stays)),
             ("exec", "-p", str(pids[0]), "--tree"),
             own=evidence.source(stays[0].own),
         )
-
-
-def _started(evidence: Evidence, pids: tuple[int, ...]) -> str:
-    """A clause about the programs and processes that these processes start."""
-    programs: Counter[str] = Counter()
-    forks = 0
-    for start in evidence.facts.starts:
-        if start.parent in pids:
-            programs[start.comm] += 0 if start.is_fork else start.times
-            forks += start.times if start.is_fork else 0
-    named = ", ".join(
-        f"{comm} {times / evidence.elapsed_s:.1f}/s"
-        for comm, times in programs.most_common(2)
-        if times
-    )
-    if named:
-        return f"it starts {named}"
-    rate = forks / evidence.elapsed_s
-    return (
-        f"it forks {rate:.1f} processes a second" if forks else "the child is older than this look"
-    )
 
 
 def other_waits(evidence: Evidence) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.facts import Socket
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
-from purebpf.findings.words import describe_activity
+from purebpf.findings.words import describe_activity, describe_started
 
 __all__ = ["accept_queues", "busy_team", "herds_of_workers"]
 
@@ -83,7 +83,11 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             *("accept-queue", evidence.process(pids[0]).comm, pids, socket.queue),
             f"{text}: {socket.queue:.1f} connections wait to be accepted on port {socket.port}",
-            (_meanwhile(evidence, does), team, others, evidence.process(pids[0]).command),
+            (
+                _meanwhile(evidence, does),
+                _programs(evidence, pids, does),
+                *(team, others, evidence.process(pids[0]).command),
+            ),
             ("tcp", "-p", str(pids[0])),
             place=str(socket.port),
         )
@@ -143,6 +147,12 @@ def herds_of_workers(evidence: Evidence) -> Iterator[Finding]:
             ("summary", "-p", str(herd[0])),
             place=str(port),
         )
+
+
+def _programs(evidence: Evidence, pids: Sequence[int], stays: list[Stay]) -> str:
+    """The programs that workers start which mostly wait for children."""
+    waiting = seconds_of(stay for stay in stays if stay.kind == "child")
+    return describe_started(evidence, pids) if waiting > 0.5 * seconds_of(stays) else ""
 
 
 def _meanwhile(evidence: Evidence, stays: list[Stay]) -> str:

@@ -12,6 +12,7 @@ KERNEL = {
     "recvfrom": ("wait_woken", "sk_wait_data", "tcp_recvmsg_locked", "tcp_recvmsg"),
     "epoll_wait": ("ep_poll", "do_epoll_wait", "__x64_sys_epoll_wait"),
     "write": ("anon_pipe_write", "vfs_write", "__x64_sys_write"),
+    "wait4": ("do_wait", "kernel_wait4", "__x64_sys_wait4"),
     "fsync": ("jbd2_log_wait_commit", "ext4_sync_file", "__x64_sys_fsync"),
 }
 
