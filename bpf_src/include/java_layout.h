@@ -35,6 +35,8 @@ struct java_process {
 	u64 name_native;
 	u64 name_interpreter;
 	u64 name_frameless;
+	u64 symbol_mask; // what stays of the first word of a Symbol: not the count of its uses
+	u64 unloaded;	 // address of the number of classes that the JVM has unloaded; 0: none
 	u64 name_continuation; // of stubs above which a virtual thread has callers in the heap; 0: none
 	u32 shift;	       // the logarithm of a segment's size
 	__u16 block_size;
@@ -53,8 +55,13 @@ struct java_process {
 	__u16 constant_size;
 	__u16 constant_code_size;
 	__u16 thread_saved_pc;
+	__u16 constant_pool;
+	__u16 constant_name;
+	__u16 pool_size;
+	__u16 pool_class;
+	__u16 class_name;
 	u8 has_offsets;
-	u8 pad[3];
+	u8 pad;
 };
 
 // V8 in a process: offsets and types as in purebpf/runtimes/v8/layout.py.
@@ -77,21 +84,23 @@ struct v8_process {
 	__u16 pad;
 };
 
-// Compilations have numbers of their own; of a method, also its ConstMethod tells it from one that had its
-// memory before.
+// Compilations have numbers of their own. A method is told from one that had its memory before by its
+// ConstMethod and by what the names of its class and its own are: `method_identity`.
 // A function of V8 has the numbers of its script and of the function in it, and its generation the thread.
 struct java_key {
 	u64 generation;
 	u64 address; // of the blob, or of the Method; V8: the numbers
-	u64 check; // the number of the compilation, or the address of the ConstMethod; V8: the address of
-		// generated code, 0 in the interpreter
+	u64 check; // the number of the compilation, or the address of the ConstMethod and the identity of the
+		// method; V8: the address of generated code, 0 in the interpreter
 };
 
 // What `java_names` carries.
 struct java_code {
 	struct java_key key;
-	u64 method; // address of the Method; V8: of the SharedFunctionInfo
-	u64 pc;	    // V8, in the interpreter: the bytecodes
+	u64 method;   // address of the Method; V8: of the SharedFunctionInfo
+	u64 pc;	      // V8, in the interpreter: the bytecodes
+	u64 identity; // of the Method; 0: it could not be read
+	u64 unloaded; // how many classes the JVM had unloaded; all ones: it does not say
 	u32 number;
 	u32 is_interpreted;
 };

@@ -20,6 +20,10 @@
 #define SAVED_FP 10
 #define RETURN_WORD 11
 #define WORDS_BELOW 80
+// As in purebpf/runtimes/hotspot/methods.py.
+#define IDENTITY_FIRST 0x9E3779B97F4A7C15ull
+#define IDENTITY_SECOND 0xC2B2AE3D27D4EB4Full
+#define IDENTITY_NAME 0x165667B19E3779F9ull
 
 static __always_inline u64 blob_word(struct java_walk *walk, u32 offset)
 {
@@ -86,6 +90,29 @@ static __always_inline void read_blob(struct java_walk *java)
 	}
 }
 
+// What the names of a method and of its class are: where they are, and how the class's begins. Memory of an
+// unloaded class may get a method of another class, with everything else at the same addresses. 0: pages are
+// missing, as some are of classes in the shared archive, which are never unloaded.
+__noinline u64 method_identity(u32 place)
+{
+	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
+	u64 constant = 0, pool = 0, name = 0, class = 0, symbol[2];
+	__u16 index = 0;
+
+	if (!java ||
+	    !read_user(&constant, sizeof(constant),
+		       java->record.method + java->layout.method_constant) ||
+	    !read_user(&pool, sizeof(pool), constant + java->layout.constant_pool) ||
+	    !read_user(&index, sizeof(index), constant + java->layout.constant_name) ||
+	    !read_user(&name, sizeof(name), pool + java->layout.pool_size + 8ull * index) ||
+	    !read_user(&class, sizeof(class), pool + java->layout.pool_class) ||
+	    !read_user(&class, sizeof(class), class + java->layout.class_name) ||
+	    !read_user(symbol, sizeof(symbol), class))
+		return 0;
+	return (class ^ (symbol[0] & java->layout.symbol_mask) * IDENTITY_FIRST ^
+		symbol[1] * IDENTITY_SECOND ^ (name & ~1ull) * IDENTITY_NAME);
+}
+
 // The number of the code of `key`, which user space is told when it is met first.
 __noinline u32 java_number(u32 place)
 {
@@ -95,9 +122,20 @@ __noinline u32 java_number(u32 place)
 
 	if (!java || !st)
 		return NO_METHOD;
+	java->record.identity = 0;
+	if (java->size && java->record.is_interpreted) {
+		java->record.identity = method_identity(place);
+		java->key.check ^= java->record.identity;
+	}
 	known = bpf_map_lookup_elem(&java_codes, &java->key);
 	if (known)
 		return *known;
+	if (java->size && !java->record.is_interpreted)
+		java->record.identity = method_identity(place);
+	if (!java->size || !java->layout.unloaded ||
+	    !read_user(&java->record.unloaded, sizeof(java->record.unloaded),
+		       java->layout.unloaded))
+		java->record.unloaded = ~0ull;
 	number = ++st->java_told;
 	if (number >> JAVA_COUNT_BITS || cpu >= JAVA_CPUS || place > 3) {
 		st->java_names_lost++;

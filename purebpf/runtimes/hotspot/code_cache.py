@@ -211,12 +211,15 @@ class CodeCache:
                 yield heap.low + (first + at << heap.shift) + self._layout.block_size
                 at = piece.find(b"\0", at + 1)
 
-    def compile_id(self, memory: Memory, blob: Blob) -> int:
-        """The number of the compilation that is at a blob's address now; -1: none can be read."""
+    def identity(self, memory: Memory, blob: Blob) -> tuple[int, int]:
+        """The number and the method of the compilation that is at a blob's address now; -1, -1:
+        none can be read.
+        """
         try:
-            return memory.number(blob.at + self._layout.nmethod_id, 4)
+            number = memory.number(blob.at + self._layout.nmethod_id, 4)
+            return number, memory.number(blob.at + self._layout.nmethod_method)
         except UnreadableError:
-            return -1
+            return -1, -1
 
     def _block(self, address: int) -> int | None:
         heap = next((heap for heap in self.heaps if heap.low <= address < heap.high), None)

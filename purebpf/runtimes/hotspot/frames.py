@@ -141,7 +141,7 @@ class JavaFrames:
         inlined = self._inlined.find(blob, pc)
         names = [self._name(each) for each in inlined]
         names[:-1] = [name._replace(is_inlined=True) for name in names[:-1]]
-        if self._cache.compile_id(self._now, blob) != blob.compile_id:
+        if self._cache.identity(self._now, blob) != (blob.compile_id, blob.method):
             self.problem = "compiled code was freed while it was read"
             return [JavaFrame(UNKNOWN_METHOD, "", 0, is_method=True)]
         return names

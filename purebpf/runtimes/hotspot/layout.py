@@ -93,6 +93,8 @@ _ADDRESSES = {
     "heaps": "CodeCache._heaps",
     "interpreter": "AbstractInterpreter._code",
     "call_stub_return": "StubRoutines._call_stub_return_address",
+    "counters": "PerfMemory._start",
+    "counters_size": "PerfMemory._capacity",
 }
 _RELEASE = "Abstract_VM_Version._s_vm_release"
 _LINES = ("ConstMethod::_has_linenumber_table", "ConstMethodFlags::_misc_has_linenumber_table")
@@ -173,11 +175,15 @@ class Layout(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """Addresses of the pointers to the code cache, the interpreter's code and the call stub."""
+    """Addresses of the pointers to the code cache, the interpreter's code, the call stub and the
+    counters for jstat, and of the size of these.
+    """
 
     heaps: int
     interpreter: int
     call_stub_return: int
+    counters: int
+    counters_size: int
 
 
 class Jvm(NamedTuple):

@@ -15,7 +15,7 @@ from purebpf.runtimes.hotspot.unsigned5 import read_unsigned5, signed
 from purebpf.runtimes.memory import Memory, UnreadableError
 from purebpf.tuples import NamedTuple
 
-__all__ = ["JavaMethod", "Methods"]
+__all__ = ["JavaMethod", "Methods", "method_identity", "symbol_mask"]
 
 _WORD = 8
 _LONGEST_SYMBOL = 1024
@@ -27,6 +27,12 @@ _PAIR = 12
 _WHOLE_PAIR = 0xFF
 _HIDDEN = re.compile(r"[+/]0x[0-9a-f]+$")
 _LAMBDA = re.compile(r"(\$\$Lambda)\$\d+")
+
+
+_IDENTITY_FIRST = 0x9E3779B97F4A7C15
+_IDENTITY_SECOND = 0xC2B2AE3D27D4EB4F
+_IDENTITY_NAME = 0x165667B19E3779F9
+_WORD_MASK = (1 << 64) - 1
 
 
 class JavaMethod(NamedTuple):
@@ -167,6 +173,36 @@ class Methods:
             return self._memory.bytes(at, min(_PIECE, _PAGE - (at & _PAGE - 1)))
         except UnreadableError:
             return b""
+
+
+def method_identity(memory: Memory, layout: Layout, method: int) -> int:
+    """Return what BPF calls method_identity (bpf_src/include/java_steps.h); 0: it cannot be read.
+
+    Two methods that have the same memory one after the other differ in it, if their names or those
+    of their classes do.
+    """
+    number = memory.number
+    try:
+        constant = number(method + layout.method_constant)
+        pool = number(constant + layout.constant_pool)
+        index = number(constant + layout.constant_name, 2)
+        name = number(pool + layout.pool_size + _WORD * index) & ~1
+        class_name = number(number(pool + layout.pool_class) + layout.class_name)
+        first = number(class_name) & symbol_mask(layout)
+        second = number(class_name + _WORD)
+    except UnreadableError:
+        return 0
+    mixed = class_name ^ first * _IDENTITY_FIRST ^ second * _IDENTITY_SECOND ^ name * _IDENTITY_NAME
+    return mixed & _WORD_MASK
+
+
+def symbol_mask(layout: Layout) -> int:
+    """Return the bits of a Symbol's first word that do not count its uses.
+
+    JDK 11 to 12: length, uses, hash, text. From 13 on: uses, hash, length, text.
+    """
+    uses = 2 if layout.symbol_length == 0 else 0
+    return _WORD_MASK & ~(0xFFFF << 8 * uses)
 
 
 def _readable(name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-__all__ = ["read_counters"]
+__all__ = ["find_counter", "read_counters"]
 
 _MAGIC = b"\xca\xfe\xc0\xc0"
 _LITTLE = 1
@@ -23,14 +23,26 @@ def read_counters(data: bytes) -> dict[str, int]:
 
     Entries that are damaged, or are not written yet, end the list.
     """
+    order = _order(data)
+    return {name: struct.unpack_from(f"{order}q", data, at)[0] for name, at in _entries(data)}
+
+
+def find_counter(data: bytes, wanted: str) -> int | None:
+    """The place of a counter's value; None: there is no such counter."""
+    return next((at for name, at in _entries(data) if name == wanted), None)
+
+
+def _order(data: bytes) -> str:
+    return "<" if data[4:5] == bytes([_LITTLE]) else ">"
+
+
+def _entries(data: bytes) -> Iterator[tuple[str, int]]:
+    """Yield names, and the places of values."""
     if len(data) < _START + 8 or not data.startswith(_MAGIC):
-        return {}
-    order = "<" if data[4] == _LITTLE else ">"
-    start, number = struct.unpack_from(f"{order}ii", data, _START)
-    return dict(_entries(data, order, start, min(number, _MOST)))
-
-
-def _entries(data: bytes, order: str, at: int, number: int) -> Iterator[tuple[str, int]]:
+        return
+    order = _order(data)
+    at, number = struct.unpack_from(f"{order}ii", data, _START)
+    number = min(number, _MOST)
     for _ in range(number):
         if not 0 < at <= len(data) - _ENTRY:
             return
@@ -40,5 +52,5 @@ def _entries(data: bytes, order: str, at: int, number: int) -> Iterator[tuple[st
         if kind == _LONG and not vector and at + value + 8 <= len(data):
             end = data.find(b"\0", at + name, at + size)
             text = data[at + name : max(end, at + name)].decode("ascii", "replace")
-            yield text, struct.unpack_from(f"{order}q", data, at + value)[0]
+            yield text, at + value
         at += size

@@ -6,10 +6,11 @@ import struct
 
 from purebpf.runtimes.hotspot.code_cache import BlobKind, CodeCache
 from purebpf.runtimes.hotspot.layout import Layout, LayoutError
+from purebpf.runtimes.hotspot.methods import symbol_mask
 
 __all__ = ["pack_java_process"]
 
-_PROCESS = struct.Struct("<4Q3Q3Q3Q5QI16HB3x")
+_PROCESS = struct.Struct("<4Q3Q3Q3Q4Q3QI21HBx")
 _HEAPS = 3
 _NONE = 0xFFFF
 _NAMED = (BlobKind.COMPILED, BlobKind.NATIVE, BlobKind.INTERPRETER, BlobKind.FRAMELESS)
@@ -17,7 +18,7 @@ _BLOB_BYTES = 384
 
 
 def pack_java_process(
-    layout: Layout, cache: CodeCache, identity: int, generation: int
+    layout: Layout, cache: CodeCache, counter: int, identity: int, generation: int
 ) -> tuple[bytes, bool]:
     """Return the struct java_process of a JVM, and whether all kinds of its code are known.
 
@@ -49,7 +50,10 @@ def pack_java_process(
         *(row.low if row else 0 for row in rows),
         *(row.high if row else 0 for row in rows),
         *(row.segments if row else 0 for row in rows),
-        *(names.get(kind, 0) for kind in (*_NAMED, BlobKind.CONTINUATION)),
+        *(names.get(kind, 0) for kind in _NAMED),
+        symbol_mask(layout),
+        counter,
+        names.get(BlobKind.CONTINUATION, 0),
         heaps[0].shift,
         layout.block_size,
         layout.block_used,
@@ -67,6 +71,11 @@ def pack_java_process(
         layout.constant_size,
         layout.constant_code_size,
         layout.thread_saved_pc,
+        layout.constant_pool,
+        layout.constant_name,
+        layout.pool_size,
+        layout.pool_class,
+        layout.class_name,
         layout.has_offsets,
     )
     return packed, all(kind in names for kind in _NAMED)

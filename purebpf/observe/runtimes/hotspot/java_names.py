@@ -1,9 +1,9 @@
 """The names of compilations and interpreted methods, read when BPF meets them first.
 
-Later any of them may be unloaded. A compilation was there all the time if its number is the same
-before and after; then all methods that it names were there, too. An interpreted method is told from
-one that had its memory before by its ConstMethod, and by its name, which `recheck` compares: memory
-of an unloaded class may get an equal class.
+Later any of them may be unloaded, and its memory may get another one. BPF has read the identity of
+a method while a thread ran it, and how many classes the JVM had unloaded: names are used only if
+both are the same after they were read. A compilation also has a number. Methods whose identity BPF
+could not read, because a page was missing, are looked at again by `recheck`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from purebpf.observe.runtimes.hotspot.java_process import JavaReading
+from purebpf.observe.runtimes.hotspot.java_process import UNKNOWN, JavaReading
 from purebpf.observe.runtimes.v8.v8_code import V8Code, read_v8_code
 from purebpf.observe.runtimes.v8.v8_process import V8Reading
+from purebpf.runtimes.hotspot.code_cache import Blob
 from purebpf.runtimes.hotspot.frames import UNKNOWN_METHOD, VIRTUAL, JavaFrame
 from purebpf.runtimes.hotspot.inlined import Inlined
 from purebpf.runtimes.hotspot.methods import JavaMethod
@@ -30,9 +31,9 @@ from purebpf.symbols.java_words import (
 )
 from purebpf.tuples import NamedTuple
 
-__all__ = ["JavaCodeNames", "JavaRecord", "read_record"]
+__all__ = ["JavaCodeNames", "JavaRecord", "Reading", "is_outdated", "read_record"]
 
-_RECORD = struct.Struct("<QQQQQII")
+_RECORD = struct.Struct("<QQQQQQQII")
 _GENERATION = 0xFFFFFFFF
 _MOST_CODES = 1 << 17
 _MODULE = "[jit]"
@@ -49,9 +50,11 @@ class JavaRecord(NamedTuple):
     Attributes:
         generation: of the entry of its process.
         address: of the compilation, or of the interpreted method.
-        check: the number of the compilation, or the address of the ConstMethod.
+        check: the number of the compilation, or the address of the ConstMethod (xor its identity).
         method: the address of the Method; of a function of V8 its SharedFunctionInfo.
         pc: an address in the compilation.
+        identity: of the method, see `method_identity`; 0: it could not be read.
+        unloaded: how many classes the JVM had unloaded; `UNKNOWN`: it does not say.
         number: in the words of its frames.
         is_interpreted: as it says.
     """
@@ -61,15 +64,17 @@ class JavaRecord(NamedTuple):
     check: int
     method: int
     pc: int
+    identity: int
+    unloaded: int
     number: int
     is_interpreted: bool
 
 
 def read_record(raw: bytes) -> JavaRecord:
     """Decode a record of `java_names`."""
-    generation, address, check, method, pc, number, is_interpreted = _RECORD.unpack(raw)
+    generation, *numbers, is_interpreted = _RECORD.unpack(raw)
     own = (generation & _GENERATION) >> 1  # above it, V8's thread
-    return JavaRecord(own, address, check, method, pc, number, bool(is_interpreted))
+    return JavaRecord._make((own, *numbers, bool(is_interpreted)))
 
 
 class _Code(NamedTuple):
@@ -107,7 +112,7 @@ class JavaCodeNames:
             self.unread += 1
             return False
         self._codes[record.number] = code
-        if record.is_interpreted is not isinstance(code, V8Code):
+        if record.is_interpreted is not isinstance(code, V8Code) and not record.identity:
             self._rechecked[record.number] = record
         return True
 
@@ -213,14 +218,45 @@ def _read(record: JavaRecord, reading: Reading) -> _Code | V8Code | None:
         return read_v8_code(record, reading)
     if record.is_interpreted:
         method = reading.methods.find(record.address)
-        if method is None or reading.constant(record.address) != record.check:
+        if method is None or reading.constant(record.address) != record.check ^ record.identity:
             return None
         places = ((Inlined(record.address, 0),),)
-        return _Code((0,), places, {record.address: method})
-    blob = reading.cache.find(record.pc) or reading.cache.find(record.pc - 1)
-    if blob is None or blob.at != record.address or blob.compile_id != record.check:
+        code = _Code((0,), places, {record.address: method})
+        return code if _is_same(record, reading) else None
+    blob = _blob(record, reading)
+    if blob is None:
         return None
     offsets, chains = reading.inlined.places(blob)
     addresses = {each.method for chain in chains for each in chain}
     methods = {address: reading.methods.find(address) for address in addresses}
-    return _Code(offsets, chains, methods) if reading.is_still(blob) else None
+    code = _Code(offsets, chains, methods)
+    return code if reading.is_still(blob) and _is_same(record, reading) else None
+
+
+def is_outdated(record: JavaRecord, reading: Reading) -> bool:
+    """Return True if a JVM's memory was read before it had some code."""
+    if isinstance(reading, V8Reading):
+        return False
+    if not record.is_interpreted and _blob(record, reading) is None:
+        return True
+    if record.unloaded not in (UNKNOWN, reading.unloaded):
+        return True
+    return bool(record.identity) and reading.identity(record.method) != record.identity
+
+
+def _blob(record: JavaRecord, reading: JavaReading) -> Blob | None:
+    blob = reading.cache.find(record.pc) or reading.cache.find(record.pc - 1)
+    if blob is None or blob.at != record.address or blob.compile_id != record.check:
+        return None
+    return blob if blob.method == record.method else None
+
+
+def _is_same(record: JavaRecord, reading: JavaReading) -> bool:
+    """Return True if names that were read are of the classes that BPF saw: the method had its
+    identity before and has it still, and no class was unloaded since.
+    """
+    if record.identity:
+        before, now = reading.identity(record.method), reading.identity_now(record.method)
+        if not before == now == record.identity:
+            return False
+    return record.unloaded in (UNKNOWN, reading.unloaded_now())

@@ -16,7 +16,8 @@ from purebpf.runtimes.hotspot.code_cache import Blob, CodeCache
 from purebpf.runtimes.hotspot.frames import JavaFrames
 from purebpf.runtimes.hotspot.inlined import InlinedMethods
 from purebpf.runtimes.hotspot.layout import Addresses, Jvm, LayoutError, read_jvm
-from purebpf.runtimes.hotspot.methods import Methods
+from purebpf.runtimes.hotspot.methods import Methods, method_identity
+from purebpf.runtimes.hotspot.perf_data import find_counter
 from purebpf.runtimes.hotspot.vm_structs import ALL_EXPORTS
 from purebpf.runtimes.memory import CachedMemory, Memory, UnreadableError
 from purebpf.symbols.proc_maps import Mapping
@@ -24,10 +25,14 @@ from purebpf.syscall import proc
 from purebpf.syscall.process_memory import ProcessMemory, open_process_memory
 from purebpf.unwind.machine import X86_64
 
-__all__ = ["JavaProcess", "JavaReading", "find_java"]
+__all__ = ["UNKNOWN", "JavaProcess", "JavaReading", "find_java"]
 
 _FRAMES = "Java frames"
 _MOST_KNOWN = 64
+_UNLOADED = "java.cls.unloadedClasses"
+_MOST_COUNTERS = 1 << 20
+UNKNOWN = (1 << 64) - 1
+"""In place of a number of classes."""
 _Key = tuple[Identity, int, int, int | None]
 _known: dict[_Key, tuple[int, Jvm]] = {}
 """Descriptions by file, mapping and user, each with the address of its mapping. They come from the
@@ -40,8 +45,11 @@ class JavaReading:
     Args:
         read: the process's memory.
         jvm: its description.
+        counter: the address of the number of classes that it has unloaded; 0: not known.
 
     Attributes:
+        counter: as given.
+        unloaded: the number of classes that it had unloaded before the first page was read.
         layout, cache, methods, inlined: the parts of the JVM.
         has_monitors: True: its objects have monitors, which threads enter.
 
@@ -49,10 +57,12 @@ class JavaReading:
         LayoutError: the code cache is not there yet.
     """
 
-    def __init__(self, read: ProcessMemory, jvm: Jvm) -> None:
-        memory = CachedMemory(read.read)
+    def __init__(self, read: ProcessMemory, jvm: Jvm, counter: int = 0) -> None:
+        memory = self._memory = CachedMemory(read.read)
         self.has_monitors = True
         self._now = Memory(read.read)
+        self.counter = counter
+        self.unloaded = self.unloaded_now()
         self.layout = jvm.layout
         self.cache = CodeCache(memory, jvm)
         self.methods = Methods(memory, jvm.layout)
@@ -63,8 +73,23 @@ class JavaReading:
         return JavaFrames(self.cache, self.methods, self.inlined, self._now)
 
     def is_still(self, blob: Blob) -> bool:
-        """Return True if a compilation is still there."""
-        return self.cache.compile_id(self._now, blob) == blob.compile_id
+        """Return True if a compilation is still there: JDK 11 and 17 clear its method first."""
+        return self.cache.identity(self._now, blob) == (blob.compile_id, blob.method)
+
+    def identity(self, method: int) -> int:
+        """The `method_identity` of what was read of a method; 0: it cannot be read."""
+        return method_identity(self._memory, self.layout, method)
+
+    def identity_now(self, method: int) -> int:
+        """The `method_identity` of a method now; 0: it cannot be read."""
+        return method_identity(self._now, self.layout, method)
+
+    def unloaded_now(self) -> int:
+        """How many classes the JVM has unloaded by now; `UNKNOWN`: it does not say."""
+        try:
+            return self._now.number(self.counter) if self.counter else UNKNOWN
+        except UnreadableError:
+            return UNKNOWN
 
     def constant(self, method: int) -> int:
         """The address of a method's ConstMethod now; 0: it cannot be read."""
@@ -91,6 +116,7 @@ class JavaProcess(Closing):
     def __init__(self, memory: ProcessMemory, jvm: Jvm, library: int) -> None:
         self._memory = memory
         self._jvm = jvm
+        self._counter: int | None = None
         self.release = jvm.release
         self.library = library
 
@@ -101,13 +127,29 @@ class JavaProcess(Closing):
             NotSupportedError: the JVM has no code cache yet.
         """
         try:
-            return JavaReading(self._memory, self._jvm)
+            if self._counter is None:  # it comes before the code cache does
+                CodeCache(Memory(self._memory.read), self._jvm)
+                self._counter = _find_unloaded(self._memory, self._jvm)
+            return JavaReading(self._memory, self._jvm, self._counter)
         except LayoutError as error:
             raise NotSupportedError(_FRAMES, str(error)) from None
 
     def close(self) -> None:
         """Close the memory; again is harmless."""
         self._memory.close()
+
+
+def _find_unloaded(memory: ProcessMemory, jvm: Jvm) -> int:
+    """Return the address of the number of classes that a JVM has unloaded; 0: it keeps none that
+    can be found (-XX:-UsePerfData).
+    """
+    now = Memory(memory.read)
+    try:
+        start, size = now.number(jvm.addresses.counters), now.number(jvm.addresses.counters_size)
+        at = find_counter(now.bytes(start, min(size, _MOST_COUNTERS)), _UNLOADED)
+    except UnreadableError:
+        return 0
+    return 0 if at is None else start + at
 
 
 def find_java(pid: int) -> JavaProcess | None:

@@ -15,8 +15,19 @@ from purebpf.loader.maps.map import Map
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.runtimes.hotspot.copied_java import CopiedJava
 from purebpf.observe.runtimes.hotspot.java_layout import pack_java_process
-from purebpf.observe.runtimes.hotspot.java_names import Answer, JavaCodeNames, read_record
-from purebpf.observe.runtimes.hotspot.java_process import JavaProcess, JavaReading, find_java
+from purebpf.observe.runtimes.hotspot.java_names import (
+    Answer,
+    JavaCodeNames,
+    Reading,
+    is_outdated,
+    read_record,
+)
+from purebpf.observe.runtimes.hotspot.java_process import (
+    UNKNOWN,
+    JavaProcess,
+    JavaReading,
+    find_java,
+)
 from purebpf.observe.runtimes.v8.v8_layout import pack_v8_process
 from purebpf.observe.runtimes.v8.v8_process import V8Process, V8Reading, find_v8
 from purebpf.results.model.loss import Cause
@@ -78,6 +89,7 @@ class JavaTables(Closing):
         self._later: dict[int, _Later] = {}
         self._published: dict[int, _Published] = {}
         self._by_generation: dict[int, JavaProcess | V8Process] = {}
+        self._unloaded: dict[int, tuple[int, int]] = {}  # by generation, and since when it is so
         self._generation = 0
         self._named: set[int] = set()
         self._recheck_due_s = 0.0
@@ -133,8 +145,8 @@ class JavaTables(Closing):
 
     def _put(self, tgid: int, published: _Published) -> bool:
         """Write how to walk a JVM; whether all kinds of its code are known."""
-        reading, identity = published.runtime.look(), published.identity
-        generation = published.generation
+        identity, generation = published.identity, published.generation
+        reading = self._observe(generation, published.runtime)
         if isinstance(reading, V8Reading):
             table = self._v8s
             packed = pack_v8_process(reading.layout, reading.ranges, identity, generation)
@@ -142,7 +154,7 @@ class JavaTables(Closing):
         else:
             table = self._javas
             packed, is_complete = pack_java_process(
-                reading.layout, reading.cache, identity, generation
+                reading.layout, reading.cache, reading.counter, identity, generation
             )
         bpf.map_update_elem(table.fileno(), published.process.to_bytes(4, "little"), packed)
         self.skipped.pop(tgid, None)
@@ -165,6 +177,7 @@ class JavaTables(Closing):
         if published is None:
             return
         self._by_generation.pop(published.generation).close()
+        self._unloaded.pop(published.generation, None)
         self._named.add(tgid)
         table = self._javas if isinstance(published.runtime, JavaProcess) else self._v8s
         with suppress(KernelError):  # ENOENT
@@ -176,14 +189,16 @@ class JavaTables(Closing):
         for tgid, later in [each for each in self._later.items() if each[1].due_s <= now]:
             del self._later[tgid]
             self._look(tgid, later.process, later.identity, later.looks)
-        readings: dict[int, JavaReading | V8Reading | None] = {}
+        readings: dict[int, Reading | None] = {}
         for raw in self._ring.drain():
             record = read_record(raw)
             if record.generation not in readings:
                 readings[record.generation] = self._read(record.generation)
             reading = readings[record.generation]
-            if not self.names.add(record, reading) and isinstance(reading, V8Reading):
-                with suppress(KernelError):  # the function has moved: the next sample tells again
+            if reading is not None and is_outdated(record, reading):
+                reading = readings[record.generation] = self._read(record.generation)
+            if not self.names.add(record, reading):
+                with suppress(KernelError):  # it has moved, or others went: the next sample tells
                     bpf.map_delete_elem(self._codes.fileno(), raw[:_KEY_BYTES])
         if now >= self._recheck_due_s:
             self._recheck_due_s = now + _RECHECK_S
@@ -192,13 +207,23 @@ class JavaTables(Closing):
         for tgid in over:
             self._forget(tgid)
 
-    def _read(self, generation: int) -> JavaReading | V8Reading | None:
+    def _read(self, generation: int) -> Reading | None:
         runtime = self._by_generation.get(generation)
         if runtime is None:
             return None
         with suppress(NotSupportedError):
-            return runtime.look()
+            return self._observe(generation, runtime)
         return None
+
+    def _observe(self, generation: int, runtime: JavaProcess | V8Process) -> Reading:
+        """Look at a runtime, and remember since when it has unloaded as many classes as now."""
+        began_ns = host_clock.monotonic_ns()
+        reading = runtime.look()
+        if isinstance(reading, JavaReading):
+            unloaded, _ = self._unloaded.get(generation, (None, 0))
+            if reading.unloaded != unloaded:
+                self._unloaded[generation] = reading.unloaded, began_ns
+        return reading
 
     def look_again_s(self) -> float:
         """Seconds until `drain` is due without a record."""
@@ -221,10 +246,22 @@ class JavaTables(Closing):
         """See `JavaProcesses.of_copy`."""
         published = self._published.get(tgid)
         reading = None if published is None else self._read(published.generation)
-        if reading is None:
+        if published is None or reading is None:
             return None
         is_old = host_clock.monotonic_ns() - time_ns > _OLD_COPY_NS
-        return CopiedJava(reading.frames(), self.names.number, is_old=is_old)
+        if isinstance(reading, V8Reading):
+            return CopiedJava(reading.frames(), self.names.number, is_old=is_old)
+        unloaded, since_ns = self._unloaded[published.generation]
+        is_other_count = bool(unloaded) and since_ns > time_ns
+
+        def is_unchanged() -> bool:
+            if unloaded == UNKNOWN:
+                return True
+            return not is_other_count and reading.unloaded_now() == unloaded
+
+        return CopiedJava(
+            reading.frames(), self.names.number, is_old=is_old, is_unchanged=is_unchanged
+        )
 
     def counts(self) -> dict[str, int]:
         """See `JavaProcesses.counts`."""

@@ -23,6 +23,7 @@ LOW, SEGMENTS = BASE + 0x100000, BASE + 0x200000
 SHIFT = 7
 HEAP, ARRAY, ITEMS, QUEUE = BASE + 0x40000, BASE + 0x41000, BASE + 0x41100, BASE + 0x41200
 NAMES, TABLES, METADATA = BASE + 0x50000, BASE + 0x10000, BASE + 0x60000
+COUNTERS = BASE + 0x48000
 SIZE = 0x220000
 
 
@@ -93,7 +94,8 @@ class FakeJvm:
 
     def describe(self) -> FakeJvm:
         """Write the tables, as `fields`, `types` and `constants` are now."""
-        for number, at in enumerate((HEAP, QUEUE, BASE + 0x1234, self.text(self.release))):
+        statics = (HEAP, QUEUE, BASE + 0x1234, COUNTERS, 0x1000, self.text(self.release))
+        for number, at in enumerate(statics):
             self.put(BASE + 0x2000 + 8 * number, at if number else ARRAY)
         structs, types, constants = TABLES, TABLES + 0x8000, TABLES + 0xC000
         values = (structs, 48, 0, 8, 24, 32, 40, types, 40, 0, 32, constants, 16, 0, 8)

@@ -29,7 +29,7 @@ def refused(jvm: FakeJvm) -> str:
 def test_each_version_as_it_describes_itself(version: int) -> None:
     jvm = read(FakeJvm(version).describe())
     assert (jvm.release, jvm.layout) == (RELEASES[version], golden(version))
-    assert len(set(jvm.addresses)) == 3
+    assert len(set(jvm.addresses)) == 5
 
 
 @pytest.mark.parametrize("version", VERSIONS)

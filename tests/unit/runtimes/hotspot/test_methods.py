@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from purebpf.runtimes.hotspot.methods import JavaMethod, Methods
+from purebpf.runtimes.hotspot.methods import JavaMethod, Methods, method_identity
 from purebpf.runtimes.memory import Memory
 from tests.unit.runtimes.hotspot.fake_jvm import BASE, VERSIONS, FakeJvm, packed
 
@@ -33,6 +33,30 @@ def test_a_method_of_each_version(version: int) -> None:
     method = read(jvm)
     assert method[:4] == ("shop.Orders", "total", "(I)V", "Orders.java")
     assert [method.line(at) for at in (0, 4, 5, 19, 20, 39)] == [12, 12, 14, 14, 11, 11]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_method_differs_from_another_at_its_place(version: int) -> None:
+    jvm = FakeJvm(version)
+    layout = jvm.layout
+
+    def identity() -> int:
+        return method_identity(Memory(jvm.read), layout, METHOD)
+
+    jvm.method(METHOD, "total")
+    first, symbol = identity(), METHOD + 0x600
+    assert first
+    uses = symbol + (2 if layout.symbol_length == 0 else 0)
+    jvm.put_number(uses, 2, 77)
+    assert identity() == first  # somebody else uses its name
+    jvm.put_bytes(symbol + layout.symbol_body, b"ship")
+    assert identity() != first
+    jvm.put_bytes(symbol + layout.symbol_body, b"shop")
+    assert identity() == first
+    jvm.put(METHOD + 0x200 + layout.pool_size + 8, symbol + 0x80)
+    assert identity() != first  # another name
+    jvm.put(METHOD + layout.method_constant, 8)
+    assert identity() == 0
 
 
 def test_a_method_without_lines() -> None:

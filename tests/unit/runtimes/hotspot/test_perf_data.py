@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from purebpf.runtimes.hotspot.perf_data import read_counters
+from purebpf.runtimes.hotspot.perf_data import find_counter, read_counters
 
 
 def entry(order: str, name: str, value: int, kind: str = "J", vector: int = 0) -> bytes:
@@ -30,6 +30,10 @@ def test_numbers_by_name(order: str) -> None:
         order, entry(order, "a.b", 7), entry(order, "text", 1, "B", 8), entry(order, "c", 9)
     )
     assert read_counters(data) == {"a.b": 7, "c": 9}
+    at = find_counter(data, "c")
+    assert at is not None
+    assert struct.unpack_from(f"{order}q", data, at) == (9,)
+    assert find_counter(data, "text") is None
 
 
 @pytest.mark.parametrize("cut", range(0, 120, 7))

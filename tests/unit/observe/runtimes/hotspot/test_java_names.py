@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
-from purebpf.observe.runtimes.hotspot.java_names import JavaCodeNames, JavaRecord
+from purebpf.observe.runtimes.hotspot.copied_java import CopiedJava
+from purebpf.observe.runtimes.hotspot.java_names import JavaCodeNames, JavaRecord, is_outdated
+from purebpf.observe.runtimes.hotspot.java_process import UNKNOWN
+from purebpf.runtimes.hotspot.frames import VIRTUAL, JavaFrame
 from purebpf.runtimes.hotspot.methods import JavaMethod
 from purebpf.symbols.frame import Frame, Reason, Unknown
+from purebpf.symbols.java_words import split_java
 
-RECORD = JavaRecord(1, 0x1000, 0x2000, 0, 0, 7, is_interpreted=True)
+RECORD = JavaRecord(1, 0x1000, 0x2000, 0x1000, 0, 0, UNKNOWN, 7, is_interpreted=True)
+SEEN = RECORD._replace(check=0x2000 ^ 0x5555, identity=0x5555, unloaded=3)
 WORD: Any = SimpleNamespace(number=7, place=3, copied=None, is_interpreted=True)
 
 
@@ -19,9 +24,21 @@ def method(class_name: str) -> JavaMethod:
     return JavaMethod(class_name, "run", "()V", f"{class_name}.java", 0x2040, 9, ((0, 5),))
 
 
-def reading(found: JavaMethod | None, constant: int = 0x2000) -> Any:
-    methods = SimpleNamespace(find=lambda _: found)
-    return SimpleNamespace(methods=methods, constant=lambda _: constant)
+def reading(
+    found: JavaMethod | None,
+    constant: int = 0x2000,
+    identities: tuple[int, int] = (0x5555, 0x5555),
+    unloaded: tuple[int, int] = (3, 3),
+) -> Any:
+    """A JVM's memory; its identities and numbers of unloaded classes are those of then and now."""
+    return SimpleNamespace(
+        methods=SimpleNamespace(find=lambda _: found),
+        constant=lambda _: constant,
+        identity=lambda _: identities[0],
+        identity_now=lambda _: identities[1],
+        unloaded=unloaded[0],
+        unloaded_now=lambda: unloaded[1],
+    )
 
 
 def names() -> JavaCodeNames:
@@ -67,7 +84,54 @@ def test_looks_take_turns() -> None:
         looked.append(at)
         return method("Unit1" if at == 0x1000 else "Unit3")
 
-    now: Any = SimpleNamespace(methods=SimpleNamespace(find=find), constant=lambda _: 0x2000)
+    now = reading(None)
+    now.methods.find = find
     for _ in range(4):
         known.recheck(lambda _: now, 1)
     assert looked == [0x1000, 0x1100, 0x1000, 0x1100]
+
+
+@pytest.mark.parametrize(
+    ("now", "is_named"),
+    [
+        (reading(method("Unit1")), True),
+        (reading(method("Unit2"), identities=(0x5555, 0x6666)), False),
+        (reading(method("Unit2"), identities=(0x6666, 0x5555)), False),
+        (reading(method("Unit2"), identities=(0, 0)), False),
+        (reading(method("Unit2"), unloaded=(3, 4)), False),
+        (reading(method("Unit1"), unloaded=(3, UNKNOWN)), False),
+    ],
+    ids=["same", "other since", "other before", "not there", "a class is gone", "no number"],
+)
+def test_a_name_is_of_the_method_that_bpf_saw(now: Any, is_named: bool) -> None:
+    known = JavaCodeNames(lines=False)
+    assert known.add(SEEN, now) is is_named
+    assert name(known) == ("Unit1.run" if is_named else Reason.JAVA_UNNAMED)
+    known.recheck(lambda _: reading(method("Unit2")))  # later it may be anything
+    assert name(known) == ("Unit1.run" if is_named else Reason.JAVA_UNNAMED)
+
+
+def test_memory_that_was_read_before_is_outdated() -> None:
+    assert not is_outdated(SEEN, reading(method("Unit1")))
+    assert is_outdated(SEEN, reading(method("Unit1"), identities=(0x6666, 0x5555)))
+    assert is_outdated(SEEN, reading(method("Unit1"), unloaded=(2, 3)))
+    assert not is_outdated(RECORD, reading(method("Unit1"), identities=(1, 1)))
+
+
+@pytest.mark.parametrize("is_unchanged", [True, False])
+def test_a_copied_stack_has_names_while_no_class_was_unloaded(is_unchanged: bool) -> None:
+    known = JavaCodeNames(lines=False)
+    walk: Any = SimpleNamespace(
+        found={
+            1: [JavaFrame("Unit1.run", "Unit1.java", 5, is_method=True)],
+            2: [JavaFrame(VIRTUAL, "", 0, is_method=True)],
+        }
+    )
+    copied = CopiedJava(walk, known.number, is_old=False, is_unchanged=lambda: is_unchanged)
+    native, method_word, virtual = copied.with_words([0x4000, 0, 0])
+    assert native == 0x4000
+    (answer,) = known.frames(split_java(method_word))
+    assert isinstance(answer, Frame if is_unchanged else Unknown)
+    (answer,) = known.frames(split_java(virtual))
+    assert isinstance(answer, Frame)
+    assert answer.name == VIRTUAL

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from purebpf.observe.runtimes.hotspot.java_names import JavaCodeNames, JavaRecord, read_record
+from purebpf.observe.runtimes.hotspot.java_process import UNKNOWN
 from purebpf.observe.runtimes.v8.v8_code import V8Code
 from purebpf.observe.runtimes.v8.v8_layout import pack_v8_process
 from purebpf.observe.runtimes.v8.v8_process import V8Reading
@@ -30,7 +31,7 @@ def reading(stack: Stack) -> V8Reading:
 
 
 def record(stack: Stack, pc: int, *, is_interpreted: bool = False) -> JavaRecord:
-    return JavaRecord(1, NUMBERS, pc, stack.shared, pc, 9, is_interpreted)
+    return JavaRecord(1, NUMBERS, pc, stack.shared, pc, 0, UNKNOWN, 9, is_interpreted)
 
 
 def named(names: JavaCodeNames, place: int = 0) -> list[tuple[str, str, int]]:
@@ -125,8 +126,8 @@ def test_code_without_a_compilation_is_never_another_one() -> None:
 
 
 def test_records_of_a_thread_belong_to_its_process() -> None:
-    raw = struct.pack("<QQQQQII", 4711 << 32 | 6 << 1 | 1, NUMBERS, 1, 2, 3, 9, 1)
-    assert read_record(raw) == JavaRecord(6, NUMBERS, 1, 2, 3, 9, is_interpreted=True)
+    raw = struct.pack("<7QII", 4711 << 32 | 6 << 1 | 1, NUMBERS, 1, 2, 3, 4, 5, 9, 1)
+    assert read_record(raw) == JavaRecord(6, NUMBERS, 1, 2, 3, 4, 5, 9, is_interpreted=True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
