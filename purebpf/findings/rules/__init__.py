@@ -20,6 +20,7 @@ from purebpf.findings.rules import (
     file_calls,
     file_locks,
     goroutines,
+    handshakes,
     held_requests,
     interpreters,
     java_locks,
@@ -67,7 +68,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(failures.spinning, failures.closed_in_vain, failures.errors, retries.polled_files),
     *(network.refused, network.refused_children, network.refused_datagrams),
     *(network.unreachable, network.resets, lost_packets.lost_packets),
-    *(network.connections, network.local_connections),
+    *(network.connections, network.local_connections, handshakes.tls_handshakes),
     *(network.datagrams, network.lost_datagrams),
     *(
         memory.page_faults,
