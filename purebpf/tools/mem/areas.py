@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from purebpf.tuples import NamedTuple
+
 __all__ = ["sum_areas"]
 
-_MAPPING = re.compile(r"([0-9a-f]+)-[0-9a-f]+ (\S{4}) \S+ \S+ (\d+) *(.*)")
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S{4} \S+ \S+ \d+ *(.*)")
 _SIZE = re.compile(r"(Rss|Anonymous|Swap): +(\d+) kB")
 _ARENA = 64 << 20
 """Addresses of malloc's arenas of threads are multiples of this (glibc, HEAP_MAX_SIZE)."""
@@ -27,16 +29,27 @@ def sum_areas(smaps: str) -> dict[str, int]:
         smaps: the text of /proc/PID/smaps, proc(5).
     """
     runtime = _runtime(smaps)
-    sums: Counter[str] = Counter()
-    area, field = "", "Anonymous"
+    mappings: list[_Mapping] = []
+    field = "Anonymous"
     for line in smaps.splitlines():
-        if mapping := _MAPPING.match(line):
-            path = mapping[4]
+        if found := _MAPPING.match(line):
+            start, path = int(found[1], 16), found[3]
+            while mappings and start < mappings[-1].end:
+                mappings.pop()  # grew while the kernel wrote the text, and is there again
             field = "Rss" if path.startswith(_SHARED) else "Anonymous"
-            area = _area(int(mapping[1], 16), path, runtime)
+            mappings.append(_Mapping(int(found[2], 16), _area(start, path, runtime), []))
         elif (size := _SIZE.match(line)) and size[1] in (field, "Swap"):
-            sums[area] += int(size[2]) * 1024
+            mappings[-1].sizes.append(int(size[2]) * 1024)
+    sums: Counter[str] = Counter()
+    for mapping in mappings:
+        sums[mapping.area] += sum(mapping.sizes)
     return {name: size for name, size in sums.items() if size}
+
+
+class _Mapping(NamedTuple):
+    end: int
+    area: str
+    sizes: list[int]
 
 
 def _runtime(smaps: str) -> str:

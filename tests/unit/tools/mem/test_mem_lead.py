@@ -77,9 +77,9 @@ def test_a_process_that_does_not_grow_has_one_line() -> None:
     assert choose_profile([growth], use(grown=900 * MB)) is None
 
 
-def mapping(start: int, path: str = "", anonymous: int = 100) -> str:
+def mapping(start: int, path: str = "", anonymous: int = 100, size: int = 0x100000) -> str:
     return (
-        f"{start:x}-{start + 0x100000:x} rw-p 00000000 00:00 0      {path}\n"
+        f"{start:x}-{start + size:x} rw-p 00000000 00:00 0      {path}\n"
         f"Rss:                 150 kB\nAnonymous:           {anonymous} kB\nSwap:   8 kB\n"
     )
 
@@ -99,6 +99,18 @@ def mapping(start: int, path: str = "", anonymous: int = 100) -> str:
 def test_anonymous_memory_has_the_name_of_its_user(runtime: str, start: int, area: str) -> None:
     smaps = mapping(0x400000, runtime, anonymous=0) + mapping(start)
     assert sum_areas(smaps) == {"changed pages of files": 8192, area: 108 * 1024}
+
+
+def test_a_mapping_that_grows_while_it_is_read_counts_once() -> None:
+    """The kernel goes on behind the end that it had: there the same mapping is again."""
+    heap = mapping(0x400000, "[heap]") + mapping(0x400000, "[heap]", anonymous=200, size=0x200000)
+    assert sum_areas(heap) == {"malloc's heap (brk)": 208 * 1024}
+
+
+def test_mappings_that_become_one_while_they_are_read_count_once() -> None:
+    apart = mapping(0x400000) + mapping(0x500000)
+    merged = mapping(0x400000, anonymous=300, size=0x300000)
+    assert sum_areas(apart + merged) == {"anonymous mappings (mmap)": 308 * 1024}
 
 
 def test_pages_of_files_are_no_memory_of_the_process_and_shared_memory_is() -> None:
