@@ -24,7 +24,7 @@ from purebpf.findings.facts import (
 )
 from purebpf.findings.finding import Source
 from purebpf.findings.goroutines import are_coroutines, goroutine_stays
-from purebpf.findings.ownership import Program, is_interpreter, spell_function
+from purebpf.findings.ownership import Program, is_interpreter, is_script, spell_function
 from purebpf.findings.stays import Stay, seconds_of, threads_of
 from purebpf.findings.unread import fill_unread
 from purebpf.findings.waiting import (
@@ -358,7 +358,7 @@ class Evidence:
         """A function as findings have it."""
         if frame is None:
             return None
-        if frame.kind in ("user", "inlined"):
+        if not is_script(frame):
             return Source(spell_function(frame.name), "", 0)
         return Source(frame.name.replace(".<locals>", ""), frame.module, frame.line)
 

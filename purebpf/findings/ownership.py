@@ -21,6 +21,7 @@ __all__ = [
     "Program",
     "is_interpreter",
     "is_java",
+    "is_script",
     "short_name",
     "spell_function",
 ]
@@ -115,6 +116,11 @@ def is_java(frame: FrameLike) -> bool:
     )
 
 
+def is_script(frame: FrameLike) -> bool:
+    """Return True for a function of Python, JavaScript, PHP or Ruby: it has a file, not a binary."""
+    return frame.kind not in _NATIVE or bool(_SCRIPT.search(frame.module))
+
+
 @lru_cache(16384)
 def _is_java_library(name: str) -> bool:
     return bool(_JAVA_LIBRARIES.match(name))
@@ -146,7 +152,7 @@ class Program(NamedTuple):
         name, module = frame.name, frame.module
         if is_java(frame):
             return not _is_java_library(name) and "$$Lambda" not in name
-        if frame.kind not in _NATIVE or _SCRIPT.search(module):
+        if is_script(frame):
             return self._owns_script(name, module)
         if is_interpreter(self.exe) or _is_plumbing(name):
             return False
@@ -175,7 +181,7 @@ class Program(NamedTuple):
         """Return True for a function of a library that calls others: not the start of a thread."""
         if is_java(frame):
             return _is_java_library(frame.name) and frame.name not in _JAVA_STARTS
-        if frame.kind in _NATIVE and not _SCRIPT.search(frame.module):
+        if not is_script(frame):
             return False
         return (
             frame.name not in _STARTS

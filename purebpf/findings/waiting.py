@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import Enum
+from itertools import pairwise
 
 from purebpf.findings.ownership import FrameLike, Program, is_interpreter, is_java, short_name
 from purebpf.late_pattern import compile_later
@@ -195,6 +196,8 @@ _RUBY_MUTEX, _RUBY_CODE = "rb_mutex_", "rb_vm_exec"
 stacks with Ruby frames there is no other one."""
 _RUBY_CONDITION = "rb_mutex_sleep"
 """The function in which a ConditionVariable waits; it takes the Mutex again in another one."""
+_RUBY_BUILT_IN = "built-in"
+"""The file of Ruby's methods that are written in C."""
 _RUBY_BLOCKING = (
     *("rb_nogvl", "rb_thread_io_blocking_region", "rb_thread_call_without_gvl"),
     *("rb_io_wait", "rb_thread_wait_fd", "rb_wait_for_single_fd"),
@@ -456,12 +459,22 @@ def _kind_of_futex(user: Sequence[FrameLike]) -> str:
     if _returns_to_ruby(names):
         return "ruby-gvl"
     inside = names[: names.index(_RUBY_CODE)] if _RUBY_CODE in names else names
+    if _sleeps_in_ruby(user):
+        return "sleep"
     mutex = next((name for name in inside if name.startswith(_RUBY_MUTEX)), "")
     if mutex:
         return "cond" if mutex == _RUBY_CONDITION else "ruby-mutex"
     if _NATIVE_LOCKS.search(head) and ("cond" not in head or "mutex_cond_lock" in head):
         return "lock"
     return "cond"
+
+
+def _sleeps_in_ruby(user: Sequence[FrameLike]) -> bool:
+    """Return True for Kernel#sleep, which waits for a condition; False for a Mutex's, in `wait`."""
+    for frame, caller in pairwise(user):
+        if frame.name == "sleep" and frame.module == _RUBY_BUILT_IN:
+            return caller.name != "wait"
+    return False
 
 
 def _is_unread(user: Sequence[FrameLike]) -> bool:

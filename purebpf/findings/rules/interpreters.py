@@ -11,7 +11,7 @@ from purebpf.findings.facts import JavaMonitor
 from purebpf.findings.finding import Finding
 from purebpf.findings.gil_waits import python_gil_waits
 from purebpf.findings.rings import find_ring
-from purebpf.findings.rules.holders import is_below
+from purebpf.findings.rules.holders import describe_holder, is_below
 from purebpf.findings.words import chief, count_threads, describe_activity, share
 
 __all__ = ["garbage_collection", "java_monitors", "python_gil", "ruby_gvl", "ruby_mutexes"]
@@ -199,13 +199,19 @@ def ruby_mutexes(evidence: Evidence) -> Iterator[Finding]:
         waker = wakers.most_common(1)[0][0] if wakers else 0
         support = f"{_thread_name(evidence, waker)} wakes them" if waker else ""
         kind, text = "lock-convoy", f"{count_threads(waits, 'wait')} for a lock (Mutex) of Ruby"
-        text += f", in threads of {', '.join(name for name, _ in names.most_common(3))}"
+        where = next((stay.own for stay in waits if stay.own is not None), None)
+        if where is not None:
+            text += f" in {_mostly(evidence, waits)}"
+            support = describe_holder(evidence, waits, where)
+        else:
+            text += f", in threads of {', '.join(name for name, _ in names.most_common(3))}"
         if len(tids) > 1 and not waker and all(stay.is_open for stay in waits):
             kind, text = "deadlock", f"deadlock, it seems: {text}"
             support = "nobody gave a lock back all the time"
         yield Finding(
             *(kind, evidence.process(pid).comm, (pid,), cost, text, (support,)),
             ("offcpu", "-p", str(pid)),
+            own=evidence.source(where),
         )
 
 

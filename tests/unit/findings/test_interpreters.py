@@ -10,8 +10,10 @@ from purebpf.findings.facts import (
     Endpoint,
     Facts,
     Process,
+    StackFrame,
     ThreadTime,
     WaitSum,
+    WakerSum,
 )
 from purebpf.findings.find import find
 from tests.support.builders.facts import PYTHON, THREAD, facts, native, own, running, waiting
@@ -105,3 +107,32 @@ def test_waits_for_the_gil_are_of_the_cpu_limit_that_stops_its_holder() -> None:
     seldom = measured._replace(cgroups=(cgroup._replace(throttled=20, throttled_s=0.3),))
     kinds = [one.kind for one in find(seldom) if one.kind in ("gil", "cpu-throttling")]
     assert sorted(kinds) == ["cpu-throttling", "gil"]
+
+
+def ruby(name: str, line: int = 0, file: str = "shop.rb") -> StackFrame:
+    return StackFrame(name, file, line, "user")
+
+
+def built_in(name: str) -> StackFrame:
+    return ruby(name, file="built-in")
+
+
+TAKING = (native("rb_native_cond_wait", LIBRARY), native("rb_mutex_synchronize", LIBRARY))
+
+
+def test_a_mutex_of_ruby_names_the_method_and_what_its_holder_does() -> None:
+    inside = (built_in("synchronize"), ruby("reserve", 2), ruby("block in <main>", 3))
+    waits = [waiting(7, tid, "futex", *WAIT, *TAKING, *inside) for tid in range(10, 14)]
+    timed = (WAIT[0], native("pthread_cond_timedwait"), built_in("sleep"))
+    holder = waiting(7, 20, "futex", *timed, ruby("block in reserve", 2), *inside)
+    wakers = tuple(WakerSum(tid, "futex", 7, 20, 6.0, 100) for tid in range(10, 14))
+    measured = facts(*waits, holder, exe=RUBY, wakers=wakers)
+    finding = next(one for one in find(measured) if one.kind == "lock-convoy")
+    assert finding.text == "4 threads wait for a lock (Mutex) of Ruby in reserve (shop.rb:2)"
+    assert "its holder sleeps in block in reserve (shop.rb:2)" in finding.evidence[0]
+
+
+def test_a_condition_variable_of_ruby_sleeps_for_no_time() -> None:
+    stack = (built_in("sleep"), built_in("wait"), ruby("take", 5), ruby("work", 9))
+    waits = [waiting(7, tid, "futex", *WAIT, *stack) for tid in range(10, 14)]
+    assert [one.text for one in find(facts(*waits, exe=RUBY)) if "sleeps" in one.text] == []
