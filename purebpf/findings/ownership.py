@@ -117,7 +117,7 @@ def is_java(frame: FrameLike) -> bool:
 
 
 def is_script(frame: FrameLike) -> bool:
-    """Return True for a function of Python, JavaScript, PHP or Ruby: it has a file, not a binary."""
+    """Return True for a function of Python, JavaScript, PHP or Ruby, whose module is its source."""
     return frame.kind not in _NATIVE or bool(_SCRIPT.search(frame.module))
 
 
