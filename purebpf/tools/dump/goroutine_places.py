@@ -24,11 +24,12 @@ def goroutine_places(dump: ProcessDump) -> Iterator[str]:
     for group in dump.goroutines:
         user = [StackFrame(frame.name, frame.file) for frame in group.frames]
         program = Program(user[0].module if user else "", is_go=True)
-        kind, at, is_called = judge_goroutine(program, user)
-        if at is None:
+        kind, _, is_called = judge_goroutine(program, user)
+        names = [frame.name for frame in user if program.owns(frame)]
+        names = names or [frame.name for frame in user if program.is_main(frame)]
+        if not names:
             of_libraries += group.number
             continue
-        names = [frame.name for frame in user if program.owns(frame)]
         use = WORK if is_called or kind == "lock" else IDLE
         counts[use, kind, tuple(names[:_MOST_FUNCTIONS])] += group.number
     places = sorted(counts.items(), key=lambda item: (item[0][0] != WORK, -item[1]))

@@ -97,6 +97,7 @@ def test_goroutines_stand_between_the_threads_and_their_stacks() -> None:
         goroutines(5, "runtime.gopark", "sync.(*Mutex).lockSlow", *handler),
         goroutines(1, "runtime.gopark", "runtime.chansend", *handler),
         goroutines(2, "runtime.gopark", "runtime.chanrecv", "main.work", "runtime.goexit.abi0"),
+        goroutines(1, "runtime.gopark", "time.Sleep", "main.main", "runtime.goexit.abi0"),
         goroutines(4, "runtime.gopark", "runtime.bgsweep", "runtime.goexit.abi0"),
     )
     text = "".join(lines(dump()._replace(python="", goroutines=groups)))
@@ -106,6 +107,7 @@ PID 5: python3 bank.py
   5 goroutines wait for a lock in main.post
   1 goroutine waits to send to a channel in main.post
   2 goroutines idle: wait to receive from a channel in main.work
+  1 goroutine idle: sleeps in main.main
   4 goroutines of Go's runtime and libraries
 
 5 goroutines:
