@@ -63,6 +63,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(cpu.busy_programs,),
     *(processes.started_programs, processes.started_threads, processes.costly_forks),
     *(processes.zombies, processes.restarted_workers, processes.crashes),
+    *(processes.short_programs,),
     *(file_calls.file_calls, storms.small_transfers, storms.timers, storms.wakeups, storms.signals),
     *(storms.switches, storms.calls),
     *(failures.spinning, failures.closed_in_vain, failures.errors, retries.polled_files),

@@ -18,6 +18,7 @@ __all__ = [
     "costly_forks",
     "crashes",
     "restarted_workers",
+    "short_programs",
     "started_programs",
     "started_threads",
     "zombies",
@@ -65,6 +66,8 @@ _ZOMBIES = 20
 _COPIES = re.compile(r"copy_(page_range|p[a-z0-9]{2}_range|mm)|dup_mm")
 _COPYING, _LARGE = 0.02, 64 << 20
 """CPUs that copy page tables, and bytes of a process whose forks cost that."""
+_SHORT_CPUS = 0.2
+"""CPUs of the programs that one parent starts now and then."""
 _EACH_S = 0.001
 """A program costs at least so much."""
 
@@ -101,6 +104,31 @@ def started_programs(evidence: Evidence) -> Iterator[Finding]:
             + (f": {names}" if names else ""),
             (f"their CPU time: {cost:.2f} s a second; {forked:.0f} forks",),
             ("exec", "-p", str(pid), "--tree") if pid else ("exec",),
+        )
+
+
+def short_programs(evidence: Evidence) -> Iterator[Finding]:
+    """One parent starts costly programs again and again, which are gone before they are looked at.
+
+    An agent that asks a JVM for its threads is one, and a build is another: it is CPU time.
+    """
+    for process in evidence.facts.processes:
+        cost = process.children_cpu_s / evidence.elapsed_s
+        started: Counter[str] = Counter()
+        for start in evidence.facts.starts:
+            if start.parent == process.pid and not start.is_fork:
+                started[start.comm] += start.times
+        is_storm = started.total() >= _PROGRAMS * evidence.elapsed_s
+        if cost < _SHORT_CPUS or started.total() < _SEVERAL or is_storm or process.is_gone:
+            continue
+        names = ", ".join(
+            f"{name} {times / evidence.elapsed_s:.1f}" for name, times in started.most_common(3)
+        )
+        yield Finding(
+            *("cpu", process.comm, (process.pid,), cost),
+            f"starts programs that use {cost:.2f} CPUs and soon end, a second: {names}",
+            (process.command,),
+            ("exec", "-p", str(process.pid), "--tree"),
         )
 
 

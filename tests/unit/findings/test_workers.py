@@ -244,3 +244,23 @@ def test_threads_that_wait_for_the_processes_of_a_pool() -> None:
     assert "6 threads wait in score (app.py:9) for Pool.apply" in text
     assert "the pool has 1 process: tiles (7) runs in add_up (app.py:3)" in text
     assert "the pool has" not in said(pooling("/srv/shop/pool.py"))
+
+
+def agent(times: int = 9, cpu_s: float = 4.0) -> Facts:
+    """An agent that starts a costly program about once a second."""
+    process = Process(7, 1, "sh", "/usr/bin/dash", command="sh watch.sh", children_cpu_s=cpu_s)
+    starts = (Start(7, "sh", "jstack", is_fork=False, times=times),)
+    measured = facts(waiting(7, 7, "wait4", native("__libc_wait4")))
+    return measured._replace(processes=(process,), starts=starts)
+
+
+def test_costly_programs_that_one_parent_starts_now_and_then_are_cpu_time() -> None:
+    (finding,) = find(agent())
+    assert (finding.kind, finding.pids, finding.is_busy) == ("cpu", (7,), True)
+    assert finding.text == "starts programs that use 0.40 CPUs and soon end, a second: jstack 0.9"
+    assert "sh watch.sh" in finding.evidence
+
+
+@pytest.mark.parametrize("well", [agent(times=2), agent(cpu_s=0.5), agent(times=900)])
+def test_programs_that_cost_little_or_are_a_storm(well: Facts) -> None:
+    assert "soon end" not in str(find(well))
