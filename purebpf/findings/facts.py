@@ -282,6 +282,15 @@ class SegmentCount(NamedTuple):
     resent: int
 
 
+class FileSystem(NamedTuple):
+    """A local file system: a path to it, its kind, bytes that are free, and in use at each look."""
+
+    path: str
+    kind: str
+    free: int
+    used: tuple[int, ...]
+
+
 class Cgroup(NamedTuple):
     """A cgroup with a limit, and the growth of its counters.
 
@@ -408,6 +417,7 @@ class Facts(NamedTuple):
     sockets: tuple[Socket, ...] = ()
     segments: tuple[SegmentCount, ...] = ()
     cgroups: tuple[Cgroup, ...] = ()
+    file_systems: tuple[FileSystem, ...] = ()
     memory: tuple[MemoryUse, ...] = ()
     monitors: tuple[JavaMonitor, ...] = ()
     java_heaps: tuple[JavaHeap, ...] = ()

@@ -30,6 +30,7 @@ from purebpf.syscall import proc
 from purebpf.tools import mem, profile
 from purebpf.tools.triage.activities import cpu_times, memory_use, scale_of, waiting_times
 from purebpf.tools.triage.counters import machine_counters, read_cgroups, since
+from purebpf.tools.triage.file_systems import FileSystemWatch
 from purebpf.tools.triage.goroutine_watch import GoroutineWatch
 from purebpf.tools.triage.inlined_frames import with_inlined
 from purebpf.tools.triage.java_heaps import JavaHeapWatch
@@ -118,6 +119,7 @@ class Triage(Closing):
             self._cgroups, self._counters = read_cgroups(), machine_counters()
             self._processes, self._sockets = ProcessCounters(self._own), SocketWatch()
             self._unanswered, self._unix = UnansweredWatch(), UnixWatch()
+            self._file_systems = FileSystemWatch()
             self._goroutines = GoroutineWatch(self._processes.exe, self._profiler.budget)
             self._java_heaps = JavaHeapWatch(self._runs_java)
             self._java_heaps.tick(self._processes.pids)
@@ -184,6 +186,7 @@ class Triage(Closing):
             self._reasons.thin_out(elapsed_s)
         self._processes.tick()
         self._sockets.tick()
+        self._file_systems.tick()
         self._java_heaps.tick(self._processes.pids)
         self._ticks += 1
         if self._ticks % _TICKS_OF_GOROUTINES == 1:
@@ -215,6 +218,7 @@ class Triage(Closing):
             }
             processes, threads = self._processes.finish(elapsed_s)
             self._sockets.tick()
+            self._file_systems.tick()
             self._unix.tick()
             facts = Facts(
                 elapsed_s,
@@ -229,6 +233,7 @@ class Triage(Closing):
                 unanswered=self._unanswered.finish(),
                 held=self._unanswered.held(),
                 stalled=self._unanswered.stalled(),
+                file_systems=self._file_systems.finish(),
                 cgroups=since(read_cgroups(), self._cgroups),
                 counters=counters,
                 descriptors=descriptors(process.pid for process in processes),

@@ -1,0 +1,46 @@
+"""`FileSystemWatch`: the use of local file systems."""
+
+from __future__ import annotations
+
+import os
+
+from purebpf.findings.facts import FileSystem
+from purebpf.measure.proc_files import read_text
+
+__all__ = ["FileSystemWatch"]
+
+_LOCAL = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs"})
+"""Kinds that answer at once: a file server that is gone would stop the measurement."""
+_MOST = 200
+_DEVICE, _PATH, _KIND = range(3)
+
+
+class FileSystemWatch:
+    """Reads the use of each file system that is mounted here at each `tick`."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, FileSystem] = {}
+
+    def tick(self) -> None:
+        """Take in the use of this moment; the first path of several to one file system counts."""
+        ticked: set[int] = set()
+        lines = [line.split() for line in read_text("/proc/self/mounts").splitlines()]
+        for fields in [one for one in lines if len(one) > _KIND and one[_KIND] in _LOCAL][:_MOST]:
+            path = fields[_PATH].replace("\\040", " ")
+            try:
+                device, use = os.stat(path).st_dev, os.statvfs(path)
+            except OSError:
+                continue
+            if device in ticked or not use.f_blocks:
+                continue
+            ticked.add(device)
+            known = self._seen.get(device)
+            used = (use.f_blocks - use.f_bfree) * use.f_frsize
+            free = use.f_bavail * use.f_frsize
+            before = known.used if known else ()
+            path = known.path if known else path
+            self._seen[device] = FileSystem(path, fields[_KIND], free, (*before, used))
+
+    def finish(self) -> tuple[FileSystem, ...]:
+        """The file systems whose use has changed."""
+        return tuple(one for one in self._seen.values() if len(set(one.used)) > 1)
