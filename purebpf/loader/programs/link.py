@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from purebpf.loader.perf.probe_threads import ProbedThread
     from purebpf.loader.programs.link_info import LinkInfo
 
-__all__ = ["EventDescriptor", "Link", "Usable"]
+__all__ = ["EventDescriptor", "Link", "Usable", "take_event"]
 
 _REPLACE = 4  # BPF_F_REPLACE
 _CANNOT_DETACH = (errno.EOPNOTSUPP, errno.EINVAL)
@@ -304,3 +304,16 @@ class Link(Closing):
                 warnings.warn(problem, ResourceWarning, stacklevel=2, source=self)
             finally:
                 self.close()
+
+
+def take_event(link: Link) -> EventDescriptor | None:
+    """Close a link, and return the perf event that it owned, which the caller closes later.
+
+    None: the link has no event of its own, or there is no bpf_link for events (before Linux 5.15),
+    so that closing the event is what detaches the program.
+    """
+    event = None
+    if link._link is not None:  # noqa: SLF001 - of this module
+        event, link._event = link._event, None  # noqa: SLF001
+    link.close()
+    return event

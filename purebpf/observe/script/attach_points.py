@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Any
 
 from purebpf.errors import NotSupportedError
@@ -10,6 +9,7 @@ from purebpf.loader.perf.event_parser import choose_event
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
 from purebpf.loader.programs.program import Program
+from purebpf.observe.script.attachments import Attachments
 from purebpf.script.point import Point
 from purebpf.syscall import proc
 
@@ -19,7 +19,7 @@ _PERF = ("profile", "software", "hardware")
 
 
 def attach_point(
-    program: Program, point: Point, pid: int, links: ExitStack, *, is_unsafe: bool = False
+    program: Program, point: Point, pid: int, links: Attachments, *, is_unsafe: bool = False
 ) -> None:
     """Attach a program, and put the closing of its links into `links`.
 
@@ -45,41 +45,41 @@ def attach_point(
         raise NotSupportedError(point.name, str(error)) from None
 
 
-def _attach(program: Program, point: Point, pid: int, links: ExitStack) -> None:
+def _attach(program: Program, point: Point, pid: int, links: Attachments) -> None:
     rate: dict[str, Any] = (
         {"frequency": point.frequency} if point.frequency else {"period": point.period}
     )
     if point.kind == "interval":
-        timer = links.enter_context(PerfEvent.sampling(event=point.event, cpu=0, **rate))
-        links.enter_context(program.attach(timer))
+        timer = links.own(PerfEvent.sampling(event=point.event, cpu=0, **rate))
+        links.own(program.attach(timer))
     elif point.kind == "watchpoint":
         _attach_watchpoint(program, point, pid, links)
     elif point.kind in _PERF:
-        events = links.enter_context(PerfEvents.sampling(event=point.event, **rate))
+        events = links.own(PerfEvents.sampling(event=point.event, **rate))
         for event in events:
-            links.enter_context(program.attach(event))
+            links.own(program.attach(event))
     elif point.kind == "usdt":
         options: dict[str, Any] = {"pid": pid} if pid else {}
         for offset, semaphore in point.places:
             address = f"{point.target}:{offset:#x}"
-            links.enter_context(program.attach(address, semaphore=semaphore, **options))
+            links.own(program.attach(address, semaphore=semaphore, **options))
     elif point.kind == "uprobe":
         options = {"pid": pid} if pid else {}
-        links.enter_context(program.attach(point.target, **options))
+        links.own(program.attach(point.target, **options))
     elif point.target:
-        links.enter_context(program.attach(point.target))
+        links.own(program.attach(point.target))
     else:
-        links.enter_context(program.attach())
+        links.own(program.attach())
 
 
-def _attach_watchpoint(program: Program, point: Point, pid: int, links: ExitStack) -> None:
+def _attach_watchpoint(program: Program, point: Point, pid: int, links: Attachments) -> None:
     """Attach to a breakpoint of the processor: of the threads of a process, or of every CPU."""
     choice = choose_event(point.event)
     options: dict[str, Any] = {"event": choice.event, "period": point.period, **choice.attr}
     if pid:
         for thread in proc.threads(pid):
-            event = links.enter_context(PerfEvent.sampling(pid=thread, inherit=1, **options))
-            links.enter_context(program.attach(event))
+            event = links.own(PerfEvent.sampling(pid=thread, inherit=1, **options))
+            links.own(program.attach(event))
         return
-    for event in links.enter_context(PerfEvents.sampling(**options)):
-        links.enter_context(program.attach(event))
+    for event in links.own(PerfEvents.sampling(**options)):
+        links.own(program.attach(event))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 from purebpf.loader.attach import uprobe
 from purebpf.loader.attach._common.probe_place import ProbePlaces, find_places
 from purebpf.loader.features.features import have_attach_cookie
 from purebpf.loader.programs.program import Program
+from purebpf.observe.script.attachments import Attachments
 from purebpf.observe.script.return_probes import find_returns
 from purebpf.observe.script.unsafe_return import UnsafeReturnError
 from purebpf.script.point import Point
@@ -18,7 +17,7 @@ _EVERY_PROCESS = -1
 
 
 def attach_returns(
-    program: Program, point: Point, pid: int, links: ExitStack, *, is_unsafe: bool
+    program: Program, point: Point, pid: int, links: Attachments, *, is_unsafe: bool
 ) -> None:
     """Attach to the `ret` instructions of a function, or else to its return.
 
@@ -35,12 +34,10 @@ def attach_returns(
             raise
         returns = None
     if returns is None:
-        links.enter_context(uprobe.attach_at(program, places, point.name, pid=only, returns=True))
+        links.own(uprobe.attach_at(program, places, point.name, pid=only, returns=True))
         return
     has_cookies = bool(have_attach_cookie())
     for offset in returns:
         at = ProbePlaces(places.path, places.identity, [offset])
         cookie = offset - places.offsets[0] if has_cookies else 0  # for `func`
-        links.enter_context(
-            uprobe.attach_at(program, at, point.name, pid=only, returns=False, cookie=cookie)
-        )
+        links.own(uprobe.attach_at(program, at, point.name, pid=only, returns=False, cookie=cookie))

@@ -17,6 +17,7 @@ from purebpf.loader.load.object import Object
 from purebpf.loader.perf.probe_threads import ProbeThreads
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.script.attach_points import attach_point
+from purebpf.observe.script.attachments import Attachments
 from purebpf.observe.script.names import LocalNames
 from purebpf.observe.script.printer import Printer
 from purebpf.observe.script.stored_maps import StoredMaps
@@ -115,8 +116,8 @@ class ScriptSession(SoleOwner):
         self._unrun_commands = 0
         self._write, self._is_json = write, is_json
         self._owned = ExitStack()
-        self._links = ExitStack()
-        self._user_links = ExitStack()
+        self._links = Attachments()
+        self._user_links = Attachments()
         self._threads = ProbeThreads(())
         self._looked_s = 0.0
         self._gaps: Counter[int] = Counter()
@@ -191,8 +192,8 @@ class ScriptSession(SoleOwner):
         return f"{message}\n{call.render(compilation.text, compilation.name, word)}"
 
     def __exit__(self, *exception: object) -> None:
-        with self._owned:
-            self._links.close()
+        with self._owned, self._links:
+            self._user_links.close()
 
     @property
     def fds(self) -> set[int]:
@@ -223,8 +224,7 @@ class ScriptSession(SoleOwner):
         if names:
             from purebpf.observe.script.own_signals import OwnSignals
 
-            self._signals = self._links.enter_context(OwnSignals(names))
-        self._user_links = self._links.enter_context(ExitStack())
+            self._signals = self._links.own(OwnSignals(names))
         pairs = self._in_order_of_attaching()
         if any(point.kind in _USER for point, _ in pairs):
             self._threads = ProbeThreads([self.compilation.settings.pid])
@@ -293,8 +293,8 @@ class ScriptSession(SoleOwner):
                 program.attach(pid=pid) if pid and "task" in program.section else program.attach()
             )
             assert isinstance(link, IteratorLink)
-            links.append(self._links.enter_context(link))
-        self._iterations = self._links.enter_context(Iterations(links, self._leave_iterations))
+            links.append(self._links.own(link))
+        self._iterations = self._links.own(Iterations(links, self._leave_iterations))
 
     def _leave_iterations(self) -> None:
         self._words[EXITED // 8] = 1
@@ -403,7 +403,8 @@ class ScriptSession(SoleOwner):
 
     def finish(self, *, prints_maps: bool = True) -> None:
         """Detach, take the last events, run the end blocks, and print the maps."""
-        self._links.close()
+        for attached in (self._user_links, self._links):
+            attached.end()
         self._signals = None
         self._no_more_commands_s = time.monotonic() + _PATIENCE_S
         if self.is_over:  # exit() has stopped the printing of later events
