@@ -10,7 +10,7 @@ Which fields there are depends on its option -F. Without call chains a sample is
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from purebpf.errors import FormatError
 from purebpf.results.formats.perf_script_lines import (
@@ -35,11 +35,13 @@ _HEAD = 1 << 20
 """How many characters of a text are looked at to tell what it is: `--header` writes hundreds of
 lines of comments."""
 
+_HEADER_EDGE = "# ========"
+
 
 def looks_like(text: str) -> bool:
     """Return True for a text of perf script, and not of folded stacks."""
     head = io.StringIO(text[:_HEAD], newline="\n")
-    lines = (line.rstrip("\r\n") for line in head if line.strip() and not line.startswith("#"))
+    lines = (line for _, line in _after_header(head) if line.strip() and not line.startswith("#"))
     first, following = next(lines, ""), next(lines, "")
     if not first:
         return False
@@ -50,7 +52,9 @@ def looks_like(text: str) -> bool:
         return read_frame(first) is not None
     header = read_header(first)
     if header is not None:
-        return bool(header.event or has_frames or read_leaf(header.leaf))
+        if header.event or has_frames or read_leaf(header.leaf):
+            return True
+        return ";" not in first and read_header(following) is not None  # nothing but periods
     bare = read_bare_header(first)
     if bare is None:
         return False
@@ -68,8 +72,8 @@ def parse(lines: Iterable[str], source: str = "perf script") -> Profile:
     """
     profile = Profile(f"perf script of {source}")
     reader = _Reader(profile, source)
-    for number, line in enumerate(lines, 1):
-        reader.line(line.rstrip("\r\n"), number)
+    for number, line in _after_header(lines):
+        reader.line(line, number)
     reader.end()
     if reader.event:
         profile.about["event"] = reader.event
@@ -83,6 +87,22 @@ def parse(lines: Iterable[str], source: str = "perf script") -> Profile:
         cause = count_cause("ring_lost", reader.lost, what)
         profile.loss = Loss(None, profile.total, 0, (cause,))
     return profile
+
+
+def _after_header(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield numbers and lines, without those of `--header`, of which one may be a command with
+    several lines.
+    """
+    is_header = False
+    for number, line in enumerate(lines, 1):
+        text = line.rstrip("\r\n")
+        if text == _HEADER_EDGE:
+            is_header = not is_header
+        elif not is_header:
+            yield number, text
+        elif not text.startswith("#") and read_header(text) is not None:  # it is cut off
+            is_header = False
+            yield number, text
 
 
 class _Reader:

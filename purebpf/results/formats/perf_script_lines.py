@@ -54,7 +54,8 @@ _OFFSET = re.compile(r"^(?P<name>.+)\+0x(?P<offset>[0-9a-f]{1,16})$")
 _FILE_OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _SOURCE = re.compile(r"^\s+(?P<file>\S.*?):(?P<line>\d{1,9})(?P<end> \(.*\))?$")
 _NO_SOURCE = re.compile(r"^\s+(?:\S+\+0x[0-9a-f]+|\S+\[[0-9a-f]+\]|\?\?:0|:0)(?: \(.*\))?$")
-_CODE = re.compile(r"^\|\d+ ")
+_CODE = re.compile(r"^\|\d+ |^\s+(?:ilen: \d+\s*)?(?:insn:(?: [0-9a-f]{2})+)?\s*$")
+_PERIOD = re.compile(r"\s*\d+\s*")
 _RECORD = re.compile(r"(?:^|[\s:])(?P<type>PERF_RECORD_[A-Z0-9_]+)(?P<rest>.*)$")
 _LOST = re.compile(r"\blost (\d{1,18})\b", re.ASCII)
 _KERNEL_HALF = 1 << 63
@@ -90,11 +91,7 @@ def read_header(line: str) -> Header | None:
     event = _EVENT.search(line)
     if event is None:
         return None
-    head = line[: event.start()]
-    number = _NUMBER.match(head)
-    if number and len(number["gap"]) - 1 + len(number["number"]) >= _PERIOD_WIDTH:
-        head = number["before"]
-    thread = _thread(head)
+    thread = _thread(_without_period(line[: event.start()]))
     if thread is None:
         return None
     return _header(thread, event, event["leaf"])
@@ -111,6 +108,7 @@ def read_bare_header(line: str) -> Header | None:
         head, leaf = line[: columns[-1].start()], line[columns[-1].start() :]
     if not head.strip() and not leaf:
         return None
+    head = _without_period(head)
     thread = _thread(head)
     if thread is not None:
         return _header(thread, None, leaf)
@@ -118,6 +116,14 @@ def read_bare_header(line: str) -> Header | None:
     if event is None or event["leaf"].strip():
         return Header(head.strip(), -1, -1, -1, "", leaf)
     return Header(head[: event.start()].strip(), -1, -1, -1, event["event"], leaf)
+
+
+def _without_period(head: str) -> str:
+    """Return the head of a line without the period at its end, which is wider than a thread."""
+    number = _NUMBER.match(head)
+    if number and len(number["gap"]) - 1 + len(number["number"]) >= _PERIOD_WIDTH:
+        return number["before"]
+    return head
 
 
 def _is_column(found: re.Match[str]) -> bool:
@@ -148,6 +154,8 @@ def read_leaf(text: str) -> Frame | Unknown | None:
         return entry
     if leaf := _LEAF.match(text):
         return read_frame(leaf["frame"])
+    if not columns and _PERIOD.fullmatch(text):  # -F without the event
+        return None
     return read_frame(text)
 
 
@@ -189,7 +197,7 @@ def add_source_line(line: str, entry: Frame | Unknown) -> Frame | Unknown | None
 
 
 def is_source_code(line: str) -> bool:
-    """Return True for the text of a source line, as -F srccode prints it."""
+    """Return True for the text of a source line (-F srccode), and the bytes of an instruction."""
     return _CODE.match(line) is not None
 
 

@@ -123,6 +123,40 @@ def test_source_lines_belong_to_the_frame_before_them() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "app 29629  1125.007313:    2000000 ",  # -F -event
+        "app 29629    2000000 ",
+        "app    2000000 ",
+        "app 29629/29630 [001]  1125.007313:    2000000 ",
+    ],
+)
+def test_a_period_without_an_event_is_no_frame_and_no_thread(head: str) -> None:
+    assert lines(f"{head}\n{CHAIN}{head}\n{CHAIN}") == ["app;main;leaf 2"]
+
+
+def test_samples_of_periods_alone_are_no_folded_stacks() -> None:
+    """-F comm,tid,time,period"""
+    text = "app    10     0.100000:    2000000 \napp    10     0.200000:    2000000 \n"
+    assert lines(text) == ["app 2"]
+
+
+def test_a_header_may_have_a_command_of_several_lines() -> None:
+    header = "# ========\n# cmdline : perf record -- python3 -c \nimport os\nos.fork() \n"
+    sample = f"app 10 [000]     0.1:          1 cycles: \n{CHAIN}"
+    assert lines(f"{header}# CPU_TOPOLOGY\n# ========\n#\n{sample}") == ["app;main;leaf 1"]
+    assert lines(header + sample) == ["app;main;leaf 1"]
+
+
+@pytest.mark.parametrize(
+    "bytes_of_it", [" insn: 4c 89 f0 ", " ilen: 3 insn: 4c 89 f0", " ilen: 3 "]
+)
+def test_the_bytes_of_an_instruction_are_skipped(bytes_of_it: str) -> None:
+    text = f"app 10 [000]     0.1:          1 cycles: \n{CHAIN.rstrip()}\n{bytes_of_it}\n\n"
+    assert lines(text) == ["app;main;leaf 1"]
+
+
 def test_records_that_are_no_samples_are_left_out_and_lost_ones_counted() -> None:
     profile = read(
         "perf-exec     0     0.000000: PERF_RECORD_COMM: perf-exec:10/10\n"
