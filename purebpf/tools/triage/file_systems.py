@@ -28,10 +28,13 @@ class FileSystemWatch:
         for fields in [one for one in lines if len(one) > _KIND and one[_KIND] in _LOCAL][:_MOST]:
             path = fields[_PATH].replace("\\040", " ")
             try:
-                device, use = os.stat(path).st_dev, os.statvfs(path)
+                device = os.stat(path).st_dev
+                if device in ticked:
+                    continue
+                use = os.statvfs(path)
             except OSError:
                 continue
-            if device in ticked or not use.f_blocks:
+            if not use.f_blocks:
                 continue
             ticked.add(device)
             known = self._seen.get(device)
