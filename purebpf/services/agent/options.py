@@ -55,7 +55,7 @@ def parse(argv: Sequence[str]) -> AgentOptions:
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
-    command_parser = parser.new("purebpf agent", _DESCRIPTION, _EPILOG)
+    command_parser = parser.new("purebpf agent", _DESCRIPTION, _EPILOG, usage="")
     command_parser.add_argument("--config", metavar="FILE", help="TOML file (default %(default)s)")
     command_parser.add_argument(
         "--check", action="store_true", help="check the configuration, and say what it does"
