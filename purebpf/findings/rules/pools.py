@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from purebpf.findings.evidence import Evidence, Stay, seconds_of
 from purebpf.findings.facts import Socket
 from purebpf.findings.finding import Finding
+from purebpf.findings.kinds import describe_kind
 from purebpf.findings.rules.cpu import busiest_function
-from purebpf.findings.words import describe_activity, describe_started
+from purebpf.findings.words import describe_activity
 
 __all__ = ["accept_queues", "busy_team", "herds_of_workers"]
 
@@ -25,6 +26,8 @@ _KEEP_IT = frozenset({"sleep", "child", "sock-read", "pipe-read"})
 """Waits that are idle elsewhere, and that keep a thread from the next connection in a queue."""
 _HERD, _EVENLY, _FOR_NOTHING, _MANY = 8, 0.3, 4.0, 2000.0
 """Workers that wake up at once, how evenly, how often for one request, and how often a second."""
+_SHELLS = frozenset({"sh", "bash", "dash", "env"})
+"""Programs that execute another one in their place."""
 _LOOP_WAITS = frozenset({"epoll_wait", "epoll_pwait", "poll", "ppoll", "select", "pselect6"})
 _ACCEPTS = frozenset({"accept", "accept4"})
 _TAKES = frozenset({"accept", "accept4", "read", "recvfrom", "recvmsg", "readv"})
@@ -84,8 +87,7 @@ def accept_queues(evidence: Evidence) -> Iterator[Finding]:
             *("accept-queue", evidence.process(pids[0]).comm, pids, socket.queue),
             f"{text}: {socket.queue:.1f} connections wait to be accepted on port {socket.port}",
             (
-                _meanwhile(evidence, does),
-                _programs(evidence, pids, does),
+                _with_program(evidence, pids, _meanwhile(evidence, does)),
                 *(team, others, evidence.process(pids[0]).command),
             ),
             ("tcp", "-p", str(pids[0])),
@@ -149,10 +151,16 @@ def herds_of_workers(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _programs(evidence: Evidence, pids: Sequence[int], stays: list[Stay]) -> str:
-    """The programs that workers start which mostly wait for children."""
-    waiting = seconds_of(stay for stay in stays if stay.kind == "child")
-    return describe_started(evidence, pids) if waiting > 0.5 * seconds_of(stays) else ""
+def _with_program(evidence: Evidence, pids: Sequence[int], text: str) -> str:
+    """A text about waits for a child process with the program that is started most often."""
+    started: Counter[str] = Counter()
+    for start in evidence.facts.starts:
+        if start.parent in pids and not start.is_fork:
+            started[start.comm] += start.times
+    child = describe_kind("child")
+    names = [name for name, _ in started.most_common()]
+    program = next((name for name in names if name not in _SHELLS), next(iter(names), ""))
+    return text.replace(child, f"{child} ({program})") if program else text
 
 
 def _meanwhile(evidence: Evidence, stays: list[Stay]) -> str:

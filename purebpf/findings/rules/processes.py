@@ -112,23 +112,30 @@ def short_programs(evidence: Evidence) -> Iterator[Finding]:
 
     An agent that asks a JVM for its threads is one, and a build is another: it is CPU time.
     """
-    for process in evidence.facts.processes:
-        cost = process.children_cpu_s / evidence.elapsed_s
-        started: Counter[str] = Counter()
-        for start in evidence.facts.starts:
-            if start.parent == process.pid and not start.is_fork:
-                started[start.comm] += start.times
-        is_storm = started.total() >= _PROGRAMS * evidence.elapsed_s
-        if cost < _SHORT_CPUS or started.total() < _SEVERAL or is_storm or process.is_gone:
+    gone: dict[str, list[Stay]] = defaultdict(list)
+    for pid, stays in evidence.by_process.items():
+        if pid not in evidence.processes:
+            for comm in {stay.comm for stay in stays}:
+                gone[comm] += [stay for stay in stays if stay.kind == "cpu"]
+    parents: dict[int, Counter[str]] = defaultdict(Counter)
+    for start in evidence.facts.starts:
+        if not start.is_fork and not evidence.process(start.parent).is_gone:
+            parents[start.parent][start.comm] += start.times
+    for pid, started in parents.items():
+        process, whole = evidence.process(pid), started.total()
+        cost = evidence.rate({id(stay): stay for comm in started for stay in gone[comm]}.values())
+        cost = min(cost, process.children_cpu_s / evidence.elapsed_s)
+        if cost < _SHORT_CPUS or not _SEVERAL <= whole < _PROGRAMS * evidence.elapsed_s:
             continue
         names = ", ".join(
             f"{name} {times / evidence.elapsed_s:.1f}" for name, times in started.most_common(3)
         )
         yield Finding(
-            *("cpu", process.comm, (process.pid,), cost),
+            *("cpu", process.comm, (pid,), cost),
             f"starts programs that use {cost:.2f} CPUs and soon end, a second: {names}",
             (process.command,),
-            ("exec", "-p", str(process.pid), "--tree"),
+            ("exec", "-p", str(pid), "--tree"),
+            is_busy=not evidence.connections.is_service((pid,)),
         )
 
 

@@ -246,12 +246,17 @@ def test_threads_that_wait_for_the_processes_of_a_pool() -> None:
     assert "the pool has" not in said(pooling("/srv/shop/pool.py"))
 
 
-def agent(times: int = 9, cpu_s: float = 4.0) -> Facts:
+def agent(times: int = 9, cpu_s: float = 4.0, children_cpu_s: float = 9.0) -> Facts:
     """An agent that starts a costly program about once a second."""
-    process = Process(7, 1, "sh", "/usr/bin/dash", command="sh watch.sh", children_cpu_s=cpu_s)
-    starts = (Start(7, "sh", "jstack", is_fork=False, times=times),)
-    measured = facts(waiting(7, 7, "wait4", native("__libc_wait4")))
-    return measured._replace(processes=(process,), starts=starts)
+    command, parent = "sh watch.sh", Process(7, 1, "sh", "/usr/bin/dash")
+    dump = running(90, 91, native("JVM_DumpThreads"), seconds=cpu_s)._replace(comm="jstack")
+    compiler = running(90, 92, native("compile"), seconds=0.0)._replace(comm="C1 Compiler")
+    old = running(95, 95, native("render"), seconds=9.0)._replace(comm="batch")
+    measured = facts(waiting(7, 7, "wait4", native("__libc_wait4")), dump, compiler, old)
+    return measured._replace(
+        processes=(parent._replace(command=command, children_cpu_s=children_cpu_s),),
+        starts=(Start(7, "sh", "jstack", is_fork=False, times=times),),
+    )
 
 
 def test_costly_programs_that_one_parent_starts_now_and_then_are_cpu_time() -> None:
@@ -261,6 +266,8 @@ def test_costly_programs_that_one_parent_starts_now_and_then_are_cpu_time() -> N
     assert "sh watch.sh" in finding.evidence
 
 
-@pytest.mark.parametrize("well", [agent(times=2), agent(cpu_s=0.5), agent(times=900)])
+@pytest.mark.parametrize(
+    "well", [agent(times=2), agent(cpu_s=0.5), agent(times=900), agent(children_cpu_s=0.0)]
+)
 def test_programs_that_cost_little_or_are_a_storm(well: Facts) -> None:
     assert "soon end" not in str(find(well))
