@@ -160,7 +160,20 @@ def _with_program(evidence: Evidence, pids: Sequence[int], text: str) -> str:
     child = describe_kind("child")
     names = [name for name, _ in started.most_common()]
     program = next((name for name in names if name not in _SHELLS), next(iter(names), ""))
+    program = _of_shells(evidence, started, program)
     return text.replace(child, f"{child} ({program})") if program else text
+
+
+def _of_shells(evidence: Evidence, started: Counter[str], program: str) -> str:
+    """The program that short-lived shells start, about one each; else `program`."""
+    if program not in _SHELLS:
+        return program
+    below: Counter[str] = Counter()
+    for start in evidence.facts.starts:
+        if start.parent_comm == program and start.parent not in evidence.processes:
+            below[start.comm] += 0 if start.is_fork else start.times
+    name, times = below.most_common(1)[0] if below else (program, 0)
+    return name if 2 * times > started[program] and times < 2 * started[program] else program
 
 
 def _meanwhile(evidence: Evidence, stays: list[Stay]) -> str:

@@ -317,6 +317,10 @@ def test_workers_without_a_free_one_name_the_programs_that_they_wait_for() -> No
     )._replace(starts=starts)
     (finding,) = (one for one in find(measured) if one.kind == "accept-queue")
     assert "waits for a child process (sendmail) in send_mail" in finding.evidence[0]
+    shells = tuple(Start(70 + n, "sh", "qmail", is_fork=False, times=1) for n in range(50))
+    by_shells = measured._replace(starts=(starts[0], *shells))
+    (finding,) = (one for one in find(by_shells) if one.kind == "accept-queue")
+    assert "waits for a child process (qmail) in send_mail" in finding.evidence[0]
     busy = running(7, 7, own("render"), seconds=9.0)
     assert "sendmail" not in str(find(measured._replace(activities=(busy,))))
 
