@@ -1,6 +1,6 @@
-import gzip
 import logging
 import logging.handlers
+import lzma
 import os
 import shutil
 import sys
@@ -8,16 +8,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 def compress_old_log(source, target):
-    with open(source, "rb") as old, gzip.open(target, "wb", compresslevel=9) as new:
+    with open(source, "rb") as old, lzma.open(target, "wb", preset=6) as new:
         shutil.copyfileobj(old, new)
-        new.fileobj.flush()
-        os.fsync(new.fileobj.fileno())
     os.remove(source)
 
 
 handler = logging.handlers.RotatingFileHandler(sys.argv[2], maxBytes=int(sys.argv[3]), backupCount=5)
 handler.rotator = compress_old_log
-handler.namer = lambda name: name + ".gz"
+handler.namer = lambda name: name + ".xz"
 log = logging.getLogger("access")
 log.addHandler(handler)
 log.setLevel(logging.INFO)
