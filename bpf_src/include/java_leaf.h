@@ -46,7 +46,8 @@ static __always_inline int method_end(struct java_walk *java)
 		return LEAF_ON_TOP;
 	if (BYTES(now, 1) == 0x5d && is_end(now >> 8))
 		return LEAF_PUSHED;
-	if ((before == 0x5d || before == 0xc9) &&
+	// Only wrappers of native methods have `leave`; instructions such as xor r9d, r9d end with its byte.
+	if (before == 0x5d &&
 	    (is_end(now) || BYTES(now, 4) == 0x087f8349 || BYTES(now, 3) == 0x7f8149))
 		return LEAF_ON_TOP;
 	if ((BYTES(now, 2) == 0x870f || BYTES(now, 2) == 0x850f) && (now >> 48 & 0xff) == 0xc3)

@@ -263,11 +263,12 @@ __noinline int leave_compiled(u32 place)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
-	u64 pc, saved[2];
+	struct java_stats *st = bpf_map_lookup_elem(&java_stats, &place);
+	u64 pc, saved[3];
 	u32 number;
 	int where = LEAF_WHOLE;
 
-	if (!walk || !java)
+	if (!walk || !java || !st)
 		return WALK_RULE_UNSUPPORTED;
 	pc = true_return(walk, java);
 	java->key.generation = java->layout.generation << 1;
@@ -283,12 +284,12 @@ __noinline int leave_compiled(u32 place)
 		where = java->name == java->layout.name_native ? native_leaf(place) :
 								 method_leaf(place);
 	if (where == LEAF_BY_FP) {
-		if (!read_user(saved, sizeof(saved), walk->fp))
+		if (!read_user(saved, 16, walk->fp))
 			return WALK_READ_FAULT;
 		return to_java_caller(walk, saved[1], walk->fp + 16, saved[0]);
 	}
 	if (where == LEAF_PUSHED) {
-		if (!read_user(saved, sizeof(saved), walk->sp))
+		if (!read_user(saved, 16, walk->sp))
 			return WALK_READ_FAULT;
 		return to_java_caller(walk, saved[1], walk->sp + 16, saved[0]);
 	}
@@ -303,6 +304,14 @@ __noinline int leave_compiled(u32 place)
 	if (java->frame_size < 16 || java->frame_size > LARGEST_JAVA_FRAME ||
 	    !read_user(saved, sizeof(saved), pc - 16))
 		return WALK_READ_FAULT;
+	// C2 pushes a register while it compares strings. Only code of the JVM calls compiled methods.
+	if (walk->is_exact && !in_java_code(java, saved[1])) {
+		if (!in_java_code(java, saved[2])) {
+			st->java_leaf++;
+			return WALK_RULE_UNSUPPORTED;
+		}
+		return to_java_caller(walk, saved[2], pc + 8, saved[1]);
+	}
 	return to_java_caller(walk, saved[1], pc, saved[0]);
 }
 

@@ -204,3 +204,48 @@ def test_callers_of_virtual_threads_in_the_heap_are_said_to_be_there(
             if marked >= 20:
                 break
     assert marked >= 20
+
+
+COMPARE = """
+public class Compare {
+    static volatile int sink;
+
+    static int many(String[] texts) {
+        int sum = 0;
+        for (int at = 1; at < texts.length; at++) sum += texts[at - 1].compareTo(texts[at]);
+        return sum;
+    }
+
+    public static void main(String[] arguments) {
+        String[] texts = new String[64];
+        for (int at = 0; at < texts.length; at++) texts[at] = "0123456789".repeat(200) + at;
+        for (int turn = 0; turn < 30000; turn++) sink += many(texts);
+        System.out.println("ready");
+        while (true) sink += many(texts);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("home", jvms.params())
+def test_callers_of_compared_strings_are_there(home: Path, tmp_path: Path) -> None:
+    """C2's code pushes a register, and pops it when two strings are compared."""
+    (tmp_path / "Compare.java").write_text(COMPARE)
+    command = ["javac", "--release", "11", "-d", tmp_path, tmp_path / "Compare.java"]
+    subprocess.run(command, check=True)
+    whole = total = 0
+    with started(home, tmp_path, name="Compare") as pid:
+        for _ in range(5):  # the first samples have no tables
+            with Profiler(ProfileOptions(pids=(pid,), frequency=199, duration_s=3)) as profiler:
+                profiler.wait()
+                profile = profiler.stop()
+            for row in profile.rows():
+                names = [frame.name for frame in row.user or () if isinstance(frame, Frame)]
+                if names and names[0] == "Compare.many":
+                    total += row.weight
+                    is_whole = names[1:2] == ["Compare.main"] and "start_thread" in names
+                    whole += row.weight * is_whole
+            if total >= 100:
+                break
+    assert total >= 100
+    assert whole >= 0.99 * total

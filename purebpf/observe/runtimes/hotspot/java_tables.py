@@ -281,7 +281,7 @@ class JavaTables(Closing):
             "no code at their address": counts["java_no_blob"],
             "a bytecode that is not of its method": counts["java_no_bytecode"],
             "no frame": counts["java_no_frame"],
-            "a stub that was interrupted": counts["java_leaf"],
+            "a leaf in a state that is not known": counts["java_leaf"],
         }
         cut, lost, unread = (
             counts[name] for name in ("java_cut", "java_names_lost", "java_unnamed")
