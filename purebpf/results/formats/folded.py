@@ -24,6 +24,8 @@ _MARKS = (
 )
 _SECOND_COUNT = re.compile(r"\S\s+\d+(?:\.\d*)?$", re.ASCII)
 """A count at the end of a path. Names may end like that, but not those of all lines."""
+_REMARK = re.compile(r"# \w+: [^;]*$", re.ASCII)
+"""A line about the measurement, such as `# duration: 1000`, as Austin writes it."""
 _DIGITS = 18
 """A count fits in 64 bits, as the other formats have it."""
 
@@ -124,6 +126,8 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
     counted = with_two = 0
     for number, line in enumerate(text, 1):
         line = line.rstrip()
+        if _REMARK.match(line):
+            continue
         path, count = _split_count(line)
         whole, _, decimals = count.partition(".")
         counted += 1

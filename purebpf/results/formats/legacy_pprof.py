@@ -1,4 +1,4 @@
-"""Recognizing profiles of gperftools and of old Go programs, which purebpf does not read.
+"""Recognizing profiles of gperftools, jemalloc and old Go programs, which purebpf does not read.
 
 Some of their lines look like folded stacks. The formats are described in Go's legacy_profile.go
 (github.com/google/pprof/profile) and in docs/cpuprofile-fileformat.html of gperftools.
@@ -12,7 +12,7 @@ import struct
 __all__ = ["why_not"]
 
 _TEXT = re.compile(
-    rb"\s*(?:heap profile: *\d+: *\d+ \[ *\d+: *\d+\] @"
+    rb"\s*(?:heap profile: *\d+: *\d+ \[ *\d+: *\d+\] @|heap_v2/\d+\n"
     rb"|\w+ profile: total \d+\n"
     rb"|--- ?(?:symbol|profile|(?:heap|growth|contention|mutex|thread|cpu)z?)\b"
     rb"|MAPPED_LIBRARIES:)"
@@ -29,7 +29,7 @@ _ADVICE = (
 def why_not(data: bytes) -> str:
     """A sentence if the bytes begin as such a profile does, else ""."""
     if _TEXT.match(data[:_HEAD]):
-        return f"a text of gperftools or of old Go, whose addresses need names. {_ADVICE}"
+        return f"a text of gperftools, jemalloc or old Go, whose addresses need names. {_ADVICE}"
     if _is_cpu_profile(data):
         return f"a CPU profile of gperftools, whose addresses need names. {_ADVICE}"
     return ""

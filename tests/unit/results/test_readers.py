@@ -308,9 +308,17 @@ def test_two_counts_are_no_part_of_a_name() -> None:
     assert found.total == 20 + 32 + 5
 
 
+def test_remarks_of_austin_are_no_stacks() -> None:
+    remarks = ["# austin: 3.6.0", "# interval: 100", "# mode: wall", "", "# duration: 1000"]
+    stacks = ["P42;T7:7;/a/foo.py:bar:12;:GC: 100", "#x 7", "# y;main 5"]
+    found = folded.parse([*remarks[:3], *stacks, *remarks[3:]])
+    assert sorted(folded.lines(found)) == sorted(f"{stack}\n" for stack in stacks)
+
+
 @pytest.mark.parametrize(
     "data",
     [
+        b"heap_v2/524288\n  t*: 1: 1024 [0: 0]\n@ 0x1 0x2\n  t*: 1: 1024 [0: 0]\n",
         b"heap profile:      1:   100 [     1:   100] @ heapprofile\n  1: 100 [1: 100] @ 0x1\n",
         b"goroutine profile: total 7\n7 @ 0x1 0x2\n",
         b"--- contentionz 1 ---\ncycles/second = 3201000000\nsampling period = 100\n",
