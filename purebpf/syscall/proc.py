@@ -227,7 +227,11 @@ def maps(pid: int | str) -> str | None:
 def _maps_of(pid: int) -> str | None:
     path, user = f"{PROC}/{pid}/maps", other_user(pid)
     if user is None:
-        return read(path)
+        try:
+            return read(path)
+        except KernelError as error:
+            why = "looking into it takes CAP_SYS_PTRACE, and a security module may forbid it"
+            raise KernelError(error.call, error.errno or 0, f"process {pid}", why=why) from None
     from purebpf.syscall.patience import call_in_time  # threading: for other users' processes
 
     try:

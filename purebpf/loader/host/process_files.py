@@ -38,6 +38,14 @@ def code_mappings(pid: int) -> list[Mapping]:
     return [mapping for mapping in parse_maps(text or "") if mapping.file.path.startswith("/")]
 
 
+def hides_mappings(pid: int) -> bool:
+    """Return True for a process that exists, and whose mappings this process may not read."""
+    try:
+        return proc.maps(pid) is None and proc.comm(pid) is not None
+    except KernelError:
+        return True
+
+
 def root_of(pid: int) -> str:
     """Return the root directory of a process, `/proc/PID/root`; "" if it is ours."""
     folder = f"/proc/{proc.with_memory(pid)}"

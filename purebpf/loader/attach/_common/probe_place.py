@@ -20,7 +20,12 @@ from purebpf.files.path_steps import open_place
 from purebpf.files.regular_file import Identity, identify, opened_regular
 from purebpf.late_pattern import compile_later
 from purebpf.loader.host.debug_files import debug_file, image_of
-from purebpf.loader.host.process_files import mapped_path, root_of, status_of
+from purebpf.loader.host.process_files import (
+    hides_mappings,
+    mapped_path,
+    root_of,
+    status_of,
+)
 from purebpf.symbols.budget import Budget, OverBudgetError
 from purebpf.symbols.demangle import MANGLED, demangle
 from purebpf.symbols.elf_image import SHT_SYMTAB, ElfImage
@@ -135,7 +140,7 @@ def find_file(name: str, description: str, pid: int = _EVERY) -> str:
     root = ""
     if pid != _EVERY and "/" not in name:
         pid = pid or os.getpid()
-        if path := mapped_path(name, pid):
+        if path := _mapped(name, pid, description):
             return path
         root = root_of(pid)
     if "/" in name:
@@ -175,10 +180,12 @@ def in_process(path: str, pid: int) -> str:
     that the process has mapped and that was replaced since is the one that it has.
 
     Raises:
-        AttachError: ENOENT, a process with another root directory has no file of this name.
+        AttachError: ENOENT, a process with another root directory has no file of this name; EACCES,
+            a name without a slash, and a process whose mappings this one may not read.
     """
     if "/" not in path:
-        return mapped_path(path, pid) or (find_file(path, path, pid) if root_of(pid) else path)
+        mapped = _mapped(path, pid, path)
+        return mapped or (find_file(path, path, pid) if root_of(pid) else path)
     if not path.startswith("/") or path.startswith("/proc/"):
         return path
     if mapped := mapped_path(path, pid):
@@ -186,6 +193,22 @@ def in_process(path: str, pid: int) -> str:
     if root := root_of(pid):
         return root + path if status_of(root + path) else path
     return mapped_path(os.path.realpath(path), pid) or path
+
+
+def _mapped(name: str, pid: int, description: str) -> str:
+    """Return the path of the file that a process has mapped under a name, or "".
+
+    Raises:
+        AttachError: EACCES, its mappings cannot be read: a file of this machine with that name may
+            be another one.
+    """
+    if path := mapped_path(name, pid):
+        return path
+    if hides_mappings(pid):
+        why = f"process {pid} may have another file {name}: its mappings cannot be read"
+        fix = "name the file by its path, or run with CAP_SYS_PTRACE"
+        raise AttachError("open", errno.EACCES, description, why=why, fix=fix)
+    return ""
 
 
 def _is_file(path: str) -> bool:

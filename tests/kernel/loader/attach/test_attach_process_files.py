@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 import purebpf
 from purebpf import asm
+from purebpf.errors import AttachError
+from purebpf.loader.attach._common.probe_place import find_file, in_process
 from tests.support.programs.own_files import LIBRARY, WAYS, running_with_own_library
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
@@ -48,3 +51,23 @@ def test_a_name_means_the_library_of_the_process(process: int, section: str) -> 
         while int.from_bytes(obj.maps["calls"][0], "little") < 5:
             assert time.monotonic() < deadline, "no call was seen"
             time.sleep(0.05)
+
+
+def test_a_name_is_refused_if_the_process_may_not_be_looked_into() -> None:
+    """The library of this machine may be another one."""
+    pid = os.getpid()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            os.setresuid(65534, 65534, 65534)
+            for name in ("libc.so.6", "libc", "python3"):
+                with pytest.raises(AttachError, match=rf"process {pid} may have another file"):
+                    find_file(name, "it", pid)
+                with pytest.raises(AttachError, match="name the file by its path"):
+                    in_process(name, pid)
+            assert in_process("/bin/sh", pid) == "/bin/sh"
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
