@@ -46,6 +46,7 @@ _REPLACED = {
     "page-faults": frozenset({"exec-storm"}),
     "run-queue": frozenset({"affinity"}),
     "exec-storm": frozenset({"costly-fork"}),
+    "resets": frozenset({"tls-handshakes"}),
 }
 _HELD_BACK = frozenset({"downstream", "dns", "db-lock"})
 _NO_REASONS = frozenset({"waits", "cpu", "delayed-ack", "held"})
@@ -60,6 +61,8 @@ _CPU_WEIGHT = 0.6
 """Of CPU time of a process that has another finding: that one is more telling."""
 _WEIGHTS = {"cpu": _CPU_WEIGHT, "run-queue": _CPU_WEIGHT}
 """Of kinds that other findings about a process explain."""
+_HARDLY_EXPLAIN = frozenset({"growth", *_WEIGHTS})
+"""Kinds after which any other finding about a process comes to explain the waits for it."""
 _OF_THE_CPU = frozenset({"cpu", "gil", "held", "accept-queue"})
 _BUSY = 0.5
 """Seconds a second in functions of a server which explain that its clients wait."""
@@ -270,9 +273,13 @@ def _fold_equals(evidence: Evidence, found: list[Finding]) -> list[Finding]:
 def _costliest(found: list[Finding], pids: set[int]) -> int | None:
     """The costliest finding about some of these processes."""
     about = [at for at, finding in enumerate(found) if pids & set(finding.pids)]
+    sharp = [at for at in about if found[at].kind not in _HARDLY_EXPLAIN]
     if not about:
         return None
-    return max(about, key=lambda at: found[at].cost * _WEIGHTS.get(found[at].kind, 1.0))
+    costliest = max(about, key=lambda at: found[at].cost * _WEIGHTS.get(found[at].kind, 1.0))
+    if sharp and found[costliest].kind == "growth":
+        return max(sharp, key=lambda at: found[at].cost)
+    return costliest
 
 
 def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
@@ -288,7 +295,13 @@ def _fold_clients(evidence: Evidence, found: list[Finding]) -> list[Finding]:
         servers = _with_workers(evidence, client.servers)
         sharper = [finding for finding in kept if finding.kind != "delayed-ack"]
         at = _costliest(sharper, servers)
-        if at is not None and _says_more(evidence, client, sharper[at]):
+        if (
+            at is not None
+            and sharper[at].kind == "growth"
+            and not folded.keys().isdisjoint(servers)
+        ):
+            alone.append(client)  # it waits for somebody else's server, and not for memory
+        elif at is not None and _says_more(evidence, client, sharper[at]):
             kept[kept.index(sharper[at])] = _with_server(client, sharper[at])
         elif at is not None:
             held_back = sum(acks.get(pid, 0.0) for pid in servers)

@@ -47,7 +47,7 @@ def tls_handshakes(evidence: Evidence) -> Iterator[Finding]:
         (address, port), times = opened.most_common(1)[0] if opened else (("", 0), 0)
         is_client = times >= rate * evidence.elapsed_s / 2
         yield Finding(
-            *("connections", evidence.process(pids[0]).comm, pids, cost),
+            *("tls-handshakes", evidence.process(pids[0]).comm, pids, cost),
             f"spends {cost:.2f} CPUs ({share(cost, whole)} of its own) on TLS handshakes: "
             f"{rate:.0f} new connections a second"
             + (f" to {spell_address(address, port)}" if is_client else ""),

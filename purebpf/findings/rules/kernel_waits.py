@@ -15,6 +15,8 @@ from purebpf.symbols.short_names import merge_clones
 __all__ = ["kernel_waits"]
 
 _LEAST, _MOST = 0.1, 0.5
+_LONG, _PARTS = 40, 3
+"""Characters and parts of a path that leave no room for the rest of a finding."""
 _KINDS = ("call", "kernel-lock", "reclaim", "remote-file")
 _PLUMBING = compile_later(
     r"_*(schedule|wait_woken|do_syscall|entry_SYSCALL|x64_sys|se_sys|do_sys|ksys|el0|invoke_sysc"
@@ -74,8 +76,7 @@ def kernel_waits(evidence: Evidence) -> Iterator[Finding]:
             text + (f", in {evidence.spell(where)}" if where else ""),
             (
                 _reason(stay),
-                _files(evidence, stays),
-                _waker(evidence, stays),
+                *(_files(evidence, stays), _waker(evidence, stays)),
                 f"{times} times, {each_ms:.0f} ms each" if times > 1 else "",
             ),
             ("offcpu", "-p", str(pids[0])),
@@ -117,8 +118,14 @@ def _files(evidence: Evidence, stays: list[Stay]) -> str:
     for names in (paths, folders):
         for name, times in names.most_common(1):
             if times > _MOST * names.total():
-                return f"of {name}"
+                return f"of {_shortened(name)}"
     return ""
+
+
+def _shortened(path: str) -> str:
+    """A long path without its start: `.../share/prices.csv`."""
+    parts = path.split("/")
+    return f".../{'/'.join(parts[-2:])}" if len(path) > _LONG and len(parts) > _PARTS else path
 
 
 def _waker(evidence: Evidence, stays: list[Stay]) -> str:

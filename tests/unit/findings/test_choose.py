@@ -199,3 +199,13 @@ def test_clients_of_a_proxy_lose_their_time_to_the_server_behind_it_once() -> No
     assert [loss.pid for loss in finding.lost_by] == [5, 3]
     assert round(finding.cost, 1) == 0.9
     assert len(find(proxied(7777))) == 2
+
+
+def test_memory_of_a_proxy_that_grows_does_not_explain_the_waits_of_its_clients() -> None:
+    measured = proxied(8000)
+    client, proxy, server = measured.processes
+    grows = proxy._replace(anon=tuple(range(0, 20 << 20, 2 << 20)))
+    found = find(measured._replace(processes=(client, grows, server)))
+    assert [one.kind for one in found] == ["loop-blocked", "growth"]
+    assert [loss.pid for loss in found[0].lost_by] == [5, 3]
+    assert found[1].lost_by == ()

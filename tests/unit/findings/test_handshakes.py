@@ -35,7 +35,7 @@ def handshakes(measured: Facts) -> list[Finding]:
 
 def test_a_server_names_the_client_that_opens_a_connection_for_each_request() -> None:
     (finding,) = handshakes(serving())
-    assert (finding.kind, finding.pids) == ("connections", (SERVER,))
+    assert (finding.kind, finding.pids) == ("tls-handshakes", (SERVER,))
     assert "spends 0.30 CPUs (75 % of its own) on TLS handshakes: 60 new" in finding.text
     assert "shop (8) opens 60 of them in fetch_rate (app.py:10)" in finding.evidence
 
@@ -49,6 +49,24 @@ def test_a_client_names_its_function_and_the_peer() -> None:
     (finding,) = handshakes(measured)
     assert finding.text.endswith("30 new connections a second to 10.0.0.7:443")
     assert finding.evidence[0] == "in fetch (app.py:10)"
+
+
+def test_handshakes_explain_connections_that_are_reset_at_their_end() -> None:
+    reset = {"TcpEstabResets": 580.0, "TcpPassiveOpens": 600.0}
+    kinds = [one.kind for one in find(serving()._replace(counters=reset))]
+    assert "resets" not in kinds
+    other = serving(shaking_s=0.0)._replace(counters=reset)
+    assert "resets" in [one.kind for one in find(other)]
+
+
+def test_waits_for_a_server_whose_memory_grows_too_are_explained_by_its_handshakes() -> None:
+    measured = serving()
+    server, client = measured.processes
+    grows = server._replace(anon=tuple(range(0, 60 << 20, 6 << 20)))
+    queue = LISTENER._replace(queue=3.0)
+    found = find(measured._replace(processes=(grows, client), sockets=(queue,)))
+    assert [one.kind for one in found][:2] == ["tls-handshakes", "growth"]
+    assert "3.0 connections wait" in found[0].evidence[-1]
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,13 @@ def test_waits_for_a_file_server_or_a_scanner_name_the_file_and_who_ends_them(
     assert ("a virus scanner" in text) == (kernel is SCANNED)
 
 
+def test_a_long_path_of_a_share_loses_its_start() -> None:
+    path = f"/mnt/{'x' * 40}/share/prices.csv"
+    paths = (PathCount(7, "openat", path, 80),)
+    (text,) = texts(server(in_kernel("openat", FUSE, own("load")), paths=paths))
+    assert "of .../share/prices.csv" in text
+
+
 def test_waits_for_a_lock_of_the_kernel_are_about_no_file_of_a_share() -> None:
     kernel = ("rwsem_down_write_slowpath", "down_write", "do_unlinkat")
     paths = (PathCount(7, "openat", "/mnt/share/prices.csv", 80),)
