@@ -89,7 +89,8 @@ class Type:
     @property
     def target(self) -> Type | None:
         """The type that this one leads to."""
-        self.complete()
+        if self._fill is not None:
+            self.complete()
         return self._target
 
     @target.setter
@@ -99,7 +100,8 @@ class Type:
     @property
     def members(self) -> tuple[Member, ...]:
         """The members of a struct or union."""
-        self.complete()
+        if self._fill is not None:
+            self.complete()
         return self._members
 
     @members.setter
@@ -110,6 +112,8 @@ class Type:
 
 def bare(of: Type | None) -> Type | None:
     """Return the type behind typedefs and qualifiers; None for void."""
+    if of is None or of.kind is not Kind.ALIAS:
+        return of
     for _ in range(_MOST_ALIASES):
         if of is None or of.kind is not Kind.ALIAS:
             return of
