@@ -132,7 +132,13 @@ class InterpreterTable(Closing):
             self.publish(pid, pid)
 
     def publish(
-        self, tgid: int, process: int, identity: int = 0, mappings: list[Mapping] | None = None
+        self,
+        tgid: int,
+        process: int,
+        identity: int = 0,
+        mappings: list[Mapping] | None = None,
+        *,
+        is_due: bool = False,
     ) -> None:
         """Say how to read the interpreter of a process, if it has one.
 
@@ -141,6 +147,7 @@ class InterpreterTable(Closing):
             process: the same in the initial one.
             identity: of the program that it executed; 0: not known.
             mappings: its executable mappings, if they were just read.
+            is_due: look even if the process was just not ready.
 
         Raises:
             KernelError: the kernel refused an element.
@@ -151,7 +158,7 @@ class InterpreterTable(Closing):
             return
         is_stale = tgid in self._executed or tgid in self._inherited
         is_new = is_other or is_stale or tgid not in self._known
-        if not is_new and tgid not in self._unsure:
+        if not (is_new or (tgid in self._unsure and (is_due or self._later.may_look(tgid)))):
             return
         if identity:
             self._identities[tgid] = identity
@@ -325,7 +332,7 @@ class InterpreterTable(Closing):
         """Look again at processes that had just started, and at forked ones."""
         for tgid, process, identity in self._later.due():
             self._look_later(tgid, process, identity)  # or `publish` drops it
-            self.publish(tgid, process, identity)
+            self.publish(tgid, process, identity, is_due=True)
         forked, self._forked = self._forked, {}
         for child, parent in forked.items():
             self._inherit(parent, child)

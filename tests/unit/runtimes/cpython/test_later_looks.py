@@ -34,3 +34,20 @@ def test_what_was_dropped_is_not_due() -> None:
     looks.drop(9)
     now = 1.0
     assert looks.due() == [(8, 8, 0)]
+
+
+def test_samples_of_a_busy_process_are_seldom_a_reason_to_look() -> None:
+    now, looked = 0.0, 0
+    looks = LaterLooks(lambda: now)
+    for sample in range(20_000):  # in two seconds
+        now = sample / 10_000
+        if looks.may_look(7):
+            looked += 1
+            looks.add(7, 7, 0)
+        if now == 0.25:
+            looked = 0  # before, the process may end soon
+    assert 10 < looked < 80
+    looks.drop(7)
+    assert looks.may_look(7)
+    looks.add(7, 7, 0)
+    assert looks.may_look(7)
