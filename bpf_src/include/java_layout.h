@@ -115,7 +115,9 @@ struct java_walk {
 	u64 begin;    // of its code
 	u64 complete; // from here on the frame of a method is made
 	u64 frame_size;
-	u64 size;  // of all heaps; 0: the process runs no JVM
+	u64 size; // of all heaps; 0: the process runs no JVM
+	u64 pool; // of the class whose identity `class` is; 0: none
+	u64 class;
 	u32 index; // of the bytecode of an interpreter's frame
 	u32 frames;
 	u64 blob[BLOB_BYTES / 8 + 1]; // a word more: fields are read as words

@@ -23,6 +23,7 @@
 // As in purebpf/runtimes/hotspot/methods.py.
 #define IDENTITY_FIRST 0x9E3779B97F4A7C15ull
 #define IDENTITY_SECOND 0xC2B2AE3D27D4EB4Full
+#define CONSTANT_BYTES 56 // of a ConstMethod, with all fields that are used
 #define IDENTITY_NAME 0x165667B19E3779F9ull
 
 static __always_inline u64 blob_word(struct java_walk *walk, u32 offset)
@@ -90,27 +91,52 @@ static __always_inline void read_blob(struct java_walk *java)
 	}
 }
 
-// What the names of a method and of its class are: where they are, and how the class's begins. Memory of an
-// unloaded class may get a method of another class, with everything else at the same addresses. 0: pages are
+// What the name of a class is: where it is, and how it begins.
+static __always_inline u64 class_identity(struct java_walk *java, u64 pool)
+{
+	u64 class = 0, symbol[2];
+
+	if (java->pool == pool)
+		return java->class;
+	if (!read_user(&class, sizeof(class), pool + java->layout.pool_class) ||
+	    !read_user(&class, sizeof(class), class + java->layout.class_name) ||
+	    !read_user(symbol, sizeof(symbol), class))
+		return 0;
+	java->pool = pool;
+	java->class = (class ^ (symbol[0] & java->layout.symbol_mask) * IDENTITY_FIRST ^
+		       symbol[1] * IDENTITY_SECOND);
+	return java->class;
+}
+
+// Puts a ConstMethod in place of the blob; its address, or 0.
+static __always_inline u64 read_constant(struct java_walk *java, u64 method)
+{
+	u64 constant = 0;
+
+	if (!read_user(&constant, sizeof(constant), method + java->layout.method_constant) ||
+	    !read_user(java->blob, CONSTANT_BYTES, constant))
+		return 0;
+	return constant;
+}
+
+// What the names of the method in `record`, whose ConstMethod is in place of the blob, and of its class are. Memory
+// of an unloaded class may get a method of another class, with everything else at the same addresses. 0: pages are
 // missing, as some are of classes in the shared archive, which are never unloaded.
 __noinline u64 method_identity(u32 place)
 {
 	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
-	u64 constant = 0, pool = 0, name = 0, class = 0, symbol[2];
-	__u16 index = 0;
+	u64 pool, class, name = 0;
 
-	if (!java ||
-	    !read_user(&constant, sizeof(constant),
-		       java->record.method + java->layout.method_constant) ||
-	    !read_user(&pool, sizeof(pool), constant + java->layout.constant_pool) ||
-	    !read_user(&index, sizeof(index), constant + java->layout.constant_name) ||
-	    !read_user(&name, sizeof(name), pool + java->layout.pool_size + 8ull * index) ||
-	    !read_user(&class, sizeof(class), pool + java->layout.pool_class) ||
-	    !read_user(&class, sizeof(class), class + java->layout.class_name) ||
-	    !read_user(symbol, sizeof(symbol), class))
+	if (!java)
 		return 0;
-	return (class ^ (symbol[0] & java->layout.symbol_mask) * IDENTITY_FIRST ^
-		symbol[1] * IDENTITY_SECOND ^ (name & ~1ull) * IDENTITY_NAME);
+	pool = blob_word(java, java->layout.constant_pool);
+	class = class_identity(java, pool);
+	if (!class ||
+	    !read_user(&name, sizeof(name),
+		       pool + java->layout.pool_size +
+			       8 * (blob_word(java, java->layout.constant_name) & 0xffff)))
+		return 0;
+	return class ^ (name & ~1ull) * IDENTITY_NAME;
 }
 
 // The number of the code of `key`, which user space is told when it is met first.
@@ -130,7 +156,7 @@ __noinline u32 java_number(u32 place)
 	known = bpf_map_lookup_elem(&java_codes, &java->key);
 	if (known)
 		return *known;
-	if (java->size && !java->record.is_interpreted)
+	if (java->size && !java->record.is_interpreted && read_constant(java, java->record.method))
 		java->record.identity = method_identity(place);
 	if (!java->size || !java->layout.unloaded ||
 	    !read_user(&java->record.unloaded, sizeof(java->record.unloaded),
@@ -178,13 +204,15 @@ static __always_inline int to_java_caller(struct walk *walk, u64 pc, u64 sp, u64
 __noinline int find_bytecode(u32 place, u64 method, u64 bytecode)
 {
 	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
-	u64 constant = 0, start;
-	__u16 size = 0;
+	u64 constant, start;
+	__u16 size;
 
-	if (!java ||
-	    !read_user(&constant, sizeof(constant), method + java->layout.method_constant) ||
-	    !read_user(&size, sizeof(size), constant + java->layout.constant_code_size))
+	if (!java)
 		return 0;
+	constant = read_constant(java, method);
+	if (!constant)
+		return 0;
+	size = blob_word(java, java->layout.constant_code_size);
 	java->key.address = method;
 	java->key.check = constant;
 	java->index = 0;
@@ -408,6 +436,7 @@ __noinline int begin_java(u32 place)
 		return 0;
 	java->size = 0;
 	java->frames = 0;
+	java->pool = 0;
 	java->v8.builtins_size = 0;
 	v8 = bpf_map_lookup_elem(&v8s, &walk->process);
 	if (v8 && (!v8->identity || v8->identity == walk->identity))
