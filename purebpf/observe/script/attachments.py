@@ -16,7 +16,8 @@ from purebpf.loader.programs.link import EventDescriptor, Link, take_event
 
 __all__ = ["Attachments"]
 
-_MOST_THREADS = 64
+_MOST_THREADS, _FEW = 64, 4
+"""Threads that close links; links that one of them closes sooner than others are started."""
 
 _Owned = TypeVar("_Owned", bound=Closing)
 
@@ -65,10 +66,10 @@ def _end(links: deque[Link]) -> list[EventDescriptor]:
             if (event := take_event(link)) is not None:
                 events.append(event)
 
-    count = min(_MOST_THREADS, len(links)) - 1
+    count = min(_MOST_THREADS, len(links) // _FEW) - 1
     threads = []
     if count > 0:
-        from threading import Thread  # most scripts have one link
+        from threading import Thread  # most scripts have one link, or some
 
         threads = [Thread(target=work) for _ in range(count)]
     for thread in threads:
