@@ -138,8 +138,6 @@ class Flow:
     def __init__(self, code: Code, scope: Scope) -> None:
         self.code, self.scope = code, scope
         self.before: list[State | None] = [None] * len(code.instructions)
-        self._known_facts: list[tuple[Mapping[int, Pointer], Mapping[int, Pointer]] | None]
-        self._known_facts = [None] * len(code.instructions)
         self._masks = {
             int(one.op0_register)
             for one in code.instructions
@@ -189,34 +187,22 @@ class Flow:
     def _is_settled(self, number: int) -> bool:
         return self.before[number] is not None or self.code.is_padding(number)
 
-    def _facts(self, number: int) -> tuple[Mapping[int, Pointer], Mapping[int, Pointer]]:
-        """Return the pointers before an instruction by declarations, and by their later use."""
-        facts = self._known_facts[number]
-        if facts is None:
-            address = self.code.instructions[number].ip
-            facts = self.scope.declared(address), self.scope.used(address)
-            self._known_facts[number] = facts
-        return facts
-
     def _join(self, number: int, state: State) -> bool:
         """Merge a state into the one before an instruction; return True if that changes it."""
         known = self.before[number]
         if known is state:
             return False
         merged = state if known is None else merge(known, state)
-        declared, used = self._facts(number)
+        address = self.code.instructions[number].ip
+        declared = self.scope.declared(address)
         if declared:
-            new = {
-                register: choose(merged.get(register), pointer)
-                for register, pointer in declared.items()
-                if merged.get(register) != pointer
-            }
-            if new:
-                merged = {**merged, **new}
-        if used:
-            new = {key: used[key] for key in used if held(merged, key) is None}
-            if new:
-                merged = {**merged, **new}
+            merged = dict(merged)
+            for register, pointer in declared.items():
+                if merged.get(register) != pointer:
+                    merged[register] = choose(merged.get(register), pointer)
+        used = self.scope.used(address)
+        if used and any(held(merged, register) is None for register in used):
+            merged = {**merged, **{key: used[key] for key in used if held(merged, key) is None}}
         if known is not None and merged == known:
             return False
         self.before[number] = merged

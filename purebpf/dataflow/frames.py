@@ -10,7 +10,6 @@ __all__ = ["Frames"]
 
 _WORD = 8
 _SLOT = -(1 << 32)
-_REGISTERS = frozenset((int(Register.RSP), int(Register.RBP)))
 _Frame = tuple[int | None, int | None]
 """The distances of RSP and RBP; None: unknown."""
 
@@ -32,13 +31,8 @@ class Frames:
                 frame = _agreed(known, frame)
             if frame != known:
                 self._before[number] = frame
-                if not code.written[number].isdisjoint(_REGISTERS):
-                    frame = _after(code.instructions[number], code.written[number], frame)
-                todo += [
-                    (follower, frame)
-                    for follower in code.next[number]
-                    if self._before[follower] != frame
-                ]
+                after = _after(code.instructions[number], code.written[number], frame)
+                todo += [(follower, after) for follower in code.next[number]]
 
     def slot(self, number: int, instruction: Instruction) -> int | None:
         """Return the negative number of the slot of eight bytes that an operand is; None: none."""

@@ -50,8 +50,7 @@ class Pointer(NamedTuple):
     by_use: bool = False
 
 
-_NO_OBJECT = Type(Kind.SCALAR)
-NULL = Pointer(_NO_OBJECT, 0)
+NULL = Pointer(Type(Kind.SCALAR), 0)
 """A constant that is no address: NULL, or an error number. Paths with it agree with any other."""
 
 NUMBER = Type(Kind.SCALAR)
@@ -102,10 +101,8 @@ def wrap(pointer: Pointer | None) -> Pointer | None:
 def held(state: State, register: int) -> Pointer | None:
     """Return the pointer in a register; None: unknown, or no address."""
     pointer = state.get(register)
-    if pointer is None:
-        return None
-    of = pointer.of
-    return None if of is _NO_OBJECT or of is NUMBER else pointer
+    is_number = pointer is not None and pointer.of in (NULL.of, NUMBER)
+    return None if is_number else pointer
 
 
 def factor_of(state: State, register: int) -> int:
@@ -127,19 +124,15 @@ def merge(one: State, other: State) -> State:
     merged = {}
     for key, value in one.items():
         also = other.get(key)
-        if also is value:
+        if also == value:
             merged[key] = value
-        elif also is None:
-            continue
-        elif also == value:
-            merged[key] = value
-        elif value.of is _NO_OBJECT or also.of is _NO_OBJECT:
-            merged[key] = also if value.of is _NO_OBJECT else value
-        elif also._replace(by_use=value.by_use) == value:
+        elif also is not None and NULL.of in (value.of, also.of):
+            merged[key] = also if value.of is NULL.of else value
+        elif also is not None and also._replace(by_use=value.by_use) == value:
             merged[key] = value._replace(by_use=True)
-        elif value.of is NUMBER and also.of is NUMBER:
+        elif also is not None and value.of is NUMBER and also.of is NUMBER:
             merged[key] = value._replace(moved=math.gcd(value.moved, also.moved))
-        elif value.of is not None and _is_neighbour(value, also):
+        elif also is not None and value.of is not None and _is_neighbour(value, also):
             merged[key] = move(value, 0, ELEMENT)
     return merged
 

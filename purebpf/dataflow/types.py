@@ -89,8 +89,7 @@ class Type:
     @property
     def target(self) -> Type | None:
         """The type that this one leads to."""
-        if self._fill is not None:
-            self.complete()
+        self.complete()
         return self._target
 
     @target.setter
@@ -100,8 +99,7 @@ class Type:
     @property
     def members(self) -> tuple[Member, ...]:
         """The members of a struct or union."""
-        if self._fill is not None:
-            self.complete()
+        self.complete()
         return self._members
 
     @members.setter
@@ -112,8 +110,6 @@ class Type:
 
 def bare(of: Type | None) -> Type | None:
     """Return the type behind typedefs and qualifiers; None for void."""
-    if of is None or of.kind is not Kind.ALIAS:
-        return of
     for _ in range(_MOST_ALIASES):
         if of is None or of.kind is not Kind.ALIAS:
             return of
