@@ -94,17 +94,17 @@ static __always_inline void read_blob(struct java_walk *java)
 // What the name of a class is: where it is, and how it begins.
 static __always_inline u64 class_identity(struct java_walk *java, u64 pool)
 {
-	u64 class = 0, symbol[2];
+	u64 *word = java->code; // a leaf reads its code later
 
 	if (java->pool == pool)
 		return java->class;
-	if (!read_user(&class, sizeof(class), pool + java->layout.pool_class) ||
-	    !read_user(&class, sizeof(class), class + java->layout.class_name) ||
-	    !read_user(symbol, sizeof(symbol), class))
+	if (!read_user(&word[2], sizeof(*word), pool + java->layout.pool_class) ||
+	    !read_user(&word[2], sizeof(*word), word[2] + java->layout.class_name) ||
+	    !read_user(word, 2 * sizeof(*word), word[2]))
 		return 0;
 	java->pool = pool;
-	java->class = (class ^ (symbol[0] & java->layout.symbol_mask) * IDENTITY_FIRST ^
-		       symbol[1] * IDENTITY_SECOND);
+	java->class = (word[2] ^ (word[0] & java->layout.symbol_mask) * IDENTITY_FIRST ^
+		       word[1] * IDENTITY_SECOND);
 	return java->class;
 }
 
@@ -125,18 +125,18 @@ static __always_inline u64 read_constant(struct java_walk *java, u64 method)
 __noinline u64 method_identity(u32 place)
 {
 	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
-	u64 pool, class, name = 0;
+	u64 pool, class;
 
 	if (!java)
 		return 0;
 	pool = blob_word(java, java->layout.constant_pool);
 	class = class_identity(java, pool);
 	if (!class ||
-	    !read_user(&name, sizeof(name),
+	    !read_user(java->code, sizeof(*java->code),
 		       pool + java->layout.pool_size +
 			       8 * (blob_word(java, java->layout.constant_name) & 0xffff)))
 		return 0;
-	return class ^ (name & ~1ull) * IDENTITY_NAME;
+	return class ^ (java->code[0] & ~1ull) * IDENTITY_NAME;
 }
 
 // The number of the code of `key`, which user space is told when it is met first.
