@@ -71,7 +71,8 @@ def recorded() -> Iterator[list[str]]:
         if code.co_name == "<module>":
             importing += {"call": 1, "return": -1}.get(event, 0)
             return
-        ours = code.co_filename.startswith(PACKAGE) and code.co_name not in _NO_STEPS
+        names = {code.co_name, code.co_qualname}  # a constructor of purebpf.tuples is a lambda
+        ours = code.co_filename.startswith(PACKAGE) and not names & _NO_STEPS
         if event == "call" and ours and not importing:
             calls.append(f"{code.co_filename.removeprefix(PACKAGE)}:{code.co_qualname}")
 

@@ -110,7 +110,8 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
         with ExitStack() as stack:
             if name in _OF_INTERFACES and (netns := options.pop("netns", None)) is not None:
                 _enter_namespace(netns, stack)
-            thread = _thread_of(name, options.get("pid", 0))
+            is_of_thread = name in _OF_PROCESSES and options.get("pid", 0) > 0
+            thread = _probed_thread(options["pid"]) if is_of_thread else None
             link: Link = module.attach(program, target, **options)
             link.thread = thread
     except ValueError as error:
@@ -122,10 +123,8 @@ def attach(program: Program, target: Any = None, **options: Any) -> Link:
     return link
 
 
-def _thread_of(name: str, pid: int) -> ProbedThread | None:
-    """Return the thread that the kernel will tie the program to, if there is one."""
-    if name not in _OF_PROCESSES or pid <= 0:
-        return None
+def _probed_thread(pid: int) -> ProbedThread:
+    """Return the thread that the kernel will tie a probe of a process to."""
     from purebpf.loader.perf.probe_threads import ProbedThread
 
     return ProbedThread(pid)
