@@ -25,9 +25,11 @@ POINTS = (
     pytest.param("uretprobe:libc.so.6:getppid", marks=pytest.mark.nightly),
     pytest.param("rawtracepoint:sys_enter", marks=pytest.mark.nightly),
     pytest.param("profile:hz:199", marks=pytest.mark.nightly),
-    pytest.param("kprobe:__x64_sys_getppid", marks=[*map(pytest.mark.needs, ("kprobes",))]),
+    pytest.param(
+        "kprobe:__x64_sys_getppid", marks=[pytest.mark.needs("kprobes"), pytest.mark.nightly]
+    ),
     # getppid(2) calls it; a system call without arguments is not in the kernel's BTF
-    pytest.param("fentry:__task_pid_nr_ns", marks=[*map(pytest.mark.needs, ("trampolines",))]),
+    pytest.param("fentry:__task_pid_nr_ns", marks=pytest.mark.needs("trampolines")),
 )
 LINES = 23
 

@@ -109,6 +109,7 @@ def test_stopping_while_a_cpu_is_gone() -> None:
     assert profile.loss.seen >= profile.total
 
 
+@pytest.mark.nightly
 def test_waiting_while_a_cpu_goes_does_not_spin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its event hangs up: poll(2) would report that for ever."""
     calls = 0
@@ -134,6 +135,7 @@ def test_waiting_while_a_cpu_goes_does_not_spin(monkeypatch: pytest.MonkeyPatch)
     assert 0 < calls < 500  # a loop would call it ten thousand times
 
 
+@pytest.mark.nightly
 def test_a_profile_begins_with_a_hole_in_the_cpus() -> None:
     last = max(cpus.online())
     if last < 2:
@@ -156,6 +158,7 @@ def test_a_profile_begins_with_a_hole_in_the_cpus() -> None:
             assert sorted(buffer.drain()) == list(range(2 * len(cpus.online())))
 
 
+@pytest.mark.nightly
 def test_a_cpu_that_comes_later_is_not_sampled() -> None:
     switch(1, 0)
     with busy(), Profiler(ProfileOptions(pids=(os.getpid(),), frequency=99)) as profiler:
