@@ -102,7 +102,7 @@ def busiest_function(evidence: Evidence, stays: list[Stay]) -> str:
     if own and own[0][1] >= _MOSTLY * total_s:
         return f"{evidence.spell(own[0][0])} {share(own[0][1], total_s)}"
     common = _deepest_common(stays, total_s).removeprefix("most of it in ")
-    return common or _without_own(evidence, stays, total_s).removeprefix(": ")
+    return common or _without_own(evidence, stays, total_s).removeprefix(": ").partition("; by ")[0]
 
 
 def busiest_own(stays: list[Stay]) -> StackFrame | None:
@@ -217,8 +217,8 @@ def _file_of(evidence: Evidence, stays: list[Stay], name: str) -> str:
 
 def _without_own(evidence: Evidence, stays: list[Stay], total_s: float) -> str:
     """For programs whose own functions have no names: Python's library, a JIT's runtime."""
-    asked: Counter[str] = Counter()
-    chains: Counter[str] = Counter()
+    asked, heads = Counter[str](), Counter[str]()
+    callers: dict[str, Counter[str]] = defaultdict(Counter)
     for stay in stays:
         weight = round(1e6 * stay.seconds)
         if (request := _asked_for(stay.user)) is not None:
@@ -229,7 +229,9 @@ def _without_own(evidence: Evidence, stays: list[Stay], total_s: float) -> str:
             if frame.kind == "python" and frame.name not in _PYTHON_CALLERS
         ]
         if scripted:
-            chains[" < ".join(map(evidence.spell, scripted[:3]))] += weight
+            head, *path = map(evidence.spell, scripted[:3])
+            heads[head] += weight
+            callers[head][" > ".join(reversed(path))] += weight
     named = [
         f"{name} {share(weight / 1e6, total_s)}"
         for name, weight in asked.most_common(3)
@@ -237,11 +239,12 @@ def _without_own(evidence: Evidence, stays: list[Stay], total_s: float) -> str:
     ]
     if named:
         return f": its code asks for {', '.join(named)}"
-    if chains:
-        return ": " + "; ".join(
-            f"{chain} {share(weight / 1e6, total_s)}" for chain, weight in chains.most_common(2)
-        )
-    return ""
+    if not heads:
+        return ""
+    most = heads.most_common(2)
+    text = ", ".join(f"{head} {share(weight / 1e6, total_s)}" for head, weight in most)
+    path = callers[most[0][0]].most_common(1)[0][0]
+    return f": {text}" + (f"; by {path}" if path else "")
 
 
 def _asked_for(user: tuple[StackFrame, ...]) -> str | None:

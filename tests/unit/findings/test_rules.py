@@ -630,3 +630,14 @@ def test_a_program_that_memory_high_slows_down() -> None:
     assert "its threads wait 0.80 s a second for that" in text
     assert "memory.high of shop is 24 MiB, in use are 30" in text
     assert kinds(above_high(8, seconds=0.5)) == kinds(above_high(0, seconds=0.5)) == []
+
+
+def test_both_ends_of_a_library_that_works_for_a_script_are_named() -> None:
+    """A pool that pickles: neither end has a function of the program's own in its stack."""
+    folder = "/usr/lib/python3.11/multiprocessing"
+    reading = (library("Queue.get", f"{folder}/queues.py"), library("worker", f"{folder}/pool.py"))
+    writing = (library("dumps", f"{folder}/reduction.py"), library("put", f"{folder}/pool.py"))
+    measured = facts(running(7, 8, *reading, seconds=6.0), running(7, 9, *writing, seconds=5.0))
+    finding = next(one for one in find(measured) if one.kind == "cpu")
+    assert "Queue.get (multiprocessing/queues.py:5) 55 %, dumps (multiprocessing/" in finding.text
+    assert "reduction.py:5) 45 %; by worker (multiprocessing/pool.py:5)" in finding.text
