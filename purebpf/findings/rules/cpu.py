@@ -243,8 +243,8 @@ def _without_own(evidence: Evidence, stays: list[Stay], total_s: float) -> str:
         return ""
     most = heads.most_common(2)
     text = ", ".join(f"{head} {share(weight / 1e6, total_s)}" for head, weight in most)
-    path = callers[most[0][0]].most_common(1)[0][0]
-    return f": {text}" + (f"; by {path}" if path else "")
+    way = callers[most[0][0]].most_common(1)[0][0]
+    return f": {text}" + (f"; by {way}" if way else "")
 
 
 def _asked_for(user: tuple[StackFrame, ...]) -> str | None:
