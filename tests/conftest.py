@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _runs_by_day(item: pytest.Item, *, proves_what_ci_lacks: bool) -> bool:
-    """Whether `.ci/run` runs it in this guest."""
+    """Return True if `.ci/run` runs it in this guest."""
     marker = item.get_closest_marker("guests_by_day")
     if marker is not None and (not marker.args or expected.kernel() in marker.args):
         return True

@@ -111,7 +111,7 @@ def _sum(rows: Sequence[Row], activities: Sequence[Activity]) -> list[TimePlace]
 
 
 def _wakers(rows: Sequence[Row], activities: Sequence[Activity]) -> list[str]:
-    """Who ended the waits of each row: `writer (4711) in flush (log.py:12)`; [] if not asked."""
+    """Name who ended the waits of each row, `writer (4711) in flush (log.py:12)`; [] if unasked."""
     if not any(row.marks.waker for row in rows):
         return []
     spelled: dict[object, str] = {}
@@ -256,7 +256,7 @@ def _lines_of(place: TimePlace) -> list[str]:
 
 
 def _wakers_of(place: TimePlace) -> list[str]:
-    """Who ended most of the waits: `woken by writer (4711) in flush (log.py:12) 90 %`."""
+    """Name the wakers of most of the waits: `woken by writer (4711) in flush (log.py:12) 90 %`."""
     known = sum(seconds for _, seconds in place.wakers) or 1.0
     shares = [(waker, 100 * seconds / known) for waker, seconds in place.wakers]
     return [

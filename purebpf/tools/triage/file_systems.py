@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 
 from purebpf.findings.facts import FileSystem
-from purebpf.measure.proc_files import read_text
+from purebpf.syscall import proc
 
 __all__ = ["FileSystemWatch"]
 
 _LOCAL = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs"})
 """Kinds that answer at once: a file server that is gone would stop the measurement."""
 _MOST = 200
-_DEVICE, _PATH, _KIND = range(3)
 
 
 class FileSystemWatch:
@@ -24,9 +23,8 @@ class FileSystemWatch:
     def tick(self) -> None:
         """Take in the use of this moment; the first path of several to one file system counts."""
         ticked: set[int] = set()
-        lines = [line.split() for line in read_text("/proc/self/mounts").splitlines()]
-        for fields in [one for one in lines if len(one) > _KIND and one[_KIND] in _LOCAL][:_MOST]:
-            path = fields[_PATH].replace("\\040", " ")
+        local = [(path, kind) for path, kind in proc.mounts() if kind in _LOCAL]
+        for path, kind in local[:_MOST]:
             try:
                 device = os.stat(path).st_dev
                 if device in ticked:
@@ -40,9 +38,8 @@ class FileSystemWatch:
             known = self._seen.get(device)
             used = (use.f_blocks - use.f_bfree) * use.f_frsize
             free = use.f_bavail * use.f_frsize
-            before = known.used if known else ()
-            path = known.path if known else path
-            self._seen[device] = FileSystem(path, fields[_KIND], free, (*before, used))
+            first, before = (known.path, known.used) if known else (path, ())
+            self._seen[device] = FileSystem(first, kind, free, (*before, used))
 
     def finish(self) -> tuple[FileSystem, ...]:
         """The file systems whose use has changed."""

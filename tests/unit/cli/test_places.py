@@ -72,7 +72,7 @@ def test_the_longest_waits_stand_beside_a_file() -> None:
 
 
 def woken(*wakers: tuple[Waker | None, int]) -> str:
-    """What stands about the waits of one place, which these ended; seconds of each."""
+    """The clauses about the waits of one place, which these ended; seconds of each."""
     made = Profile("", unit="ns")
     stack = (py("take_order"), py("answer"))
     for waker, seconds in wakers:

@@ -45,7 +45,7 @@ def said(found: list[Finding]) -> str:
 
 
 def queueing(*titles: str) -> str:
-    """What is said of a backend that waits beside others with these titles."""
+    """The findings about a backend that waits beside others with these titles."""
     waiting_one = Process(20, 9, "postgres", POSTGRES, titles={f"{SESSION} INSERT waiting": 8})
     others = (
         Process(30 + n, 9, "postgres", POSTGRES, titles={title: 5})

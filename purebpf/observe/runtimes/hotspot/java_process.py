@@ -85,7 +85,7 @@ class JavaReading:
         return method_identity(self._now, self.layout, method)
 
     def unloaded_now(self) -> int:
-        """How many classes the JVM has unloaded by now; `UNKNOWN`: it does not say."""
+        """Return how many classes the JVM has unloaded by now; `UNKNOWN`: it does not say."""
         try:
             return self._now.number(self.counter) if self.counter else UNKNOWN
         except UnreadableError:

@@ -1,4 +1,4 @@
-"""How a process ended is what its parent is told, whichever of its threads was the last."""
+"""The end of a process is shown as its parent is told it, whichever thread was the last."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(program: Path, codes: Sequence[int]) -> int:
-    """What the parent is told: the leader's code, or since Linux 5.18 the last thread's."""
+    """Return the code that the parent is told: the leader's, or since 5.18 the last thread's."""
     return subprocess.run([program, *map(str, codes)], check=False).returncode
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from purebpf.findings.facts import FileSystem
+from purebpf.syscall import proc
 from purebpf.tools.triage import file_systems
 from purebpf.tools.triage.file_systems import FileSystemWatch
 
@@ -26,7 +27,7 @@ def test_the_use_at_each_look_of_those_that_changed(monkeypatch: pytest.MonkeyPa
         free = blocks[path]
         return SimpleNamespace(f_blocks=1000, f_bfree=free, f_bavail=free - 10, f_frsize=4096)
 
-    monkeypatch.setattr(file_systems, "read_text", lambda _: MOUNTS)
+    monkeypatch.setattr(proc, "read", lambda _: MOUNTS)
     calls = SimpleNamespace(
         stat=lambda path: SimpleNamespace(st_dev=DEVICES[path]), statvfs=statvfs
     )
