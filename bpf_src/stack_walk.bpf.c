@@ -10,10 +10,13 @@ CONFIG bool copies_all = false; // copy each sample, however its walk ended: to 
 struct stack_walk {
 	struct stack_copy sample;
 	u64 identity; // see process_identity()
+	u64 pc;	      // where the walk ended
+	u64 fp;
 	u32 process;  // tgid in the initial pid namespace
 	__u16 reason; // enum walk_reason
 	u8 depth;
 	u8 guessed;		 // steps by frame pointer
+	u64 is_exact;		 // of `pc`
 	u64 frames[WALK_FRAMES]; // `depth` of them
 };
 
@@ -91,6 +94,9 @@ static __always_inline void send(void *ctx, struct stack_walk *record, struct wa
 	record->reason = reason;
 	record->depth = walk->depth;
 	record->guessed = walk->guessed;
+	record->pc = walk->pc;
+	record->fp = walk->is_fp_lost ? 0 : walk->fp;
+	record->is_exact = walk->is_exact;
 	__builtin_memcpy(record->frames, walk->frames, sizeof(record->frames));
 	if (reason < WALK_REASONS)
 		st->ends[reason]++;

@@ -15,12 +15,11 @@ from purebpf.observe.symbols.mapped_files import Identity
 from purebpf.observe.unwind.copied_stack import CopiedStack
 from purebpf.observe.unwind.copy_rings import SAMPLE_TYPE
 from purebpf.observe.unwind.live_files import tell_mappings
-from purebpf.observe.unwind.live_frames import follow_live_frames
 from purebpf.observe.unwind.native_machine import native_machine
 from purebpf.observe.unwind.process_records import feed
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.observe.unwind.programs import EarlierLookup, Met
-from purebpf.observe.unwind.table_filler import TableFiller
+from purebpf.observe.unwind.table_filler import TableFiller, WalkEnd
 from purebpf.symbols.java_words import has_java
 from purebpf.symbols.proc_maps import Mapping as CodePlace
 from purebpf.symbols.python_words import DEEP_PYTHON_FRAMES, PYTHON_FRAMES, count_native
@@ -36,7 +35,6 @@ from purebpf.wire.perf_records import Lost, Sample
 
 __all__ = ["CopiedWalk", "MissedStack", "StackFinisher", "is_cut_short"]
 
-_WORD = (1 << 64) - 1
 _HEAD = struct.Struct("<QQ4I2HI64s4Q")
 _REGISTERS = struct.Struct(f"<{len(NAMES)}Q")
 _FRAMES_AT = _HEAD.size + _REGISTERS.size
@@ -229,16 +227,11 @@ class StackFinisher(Closing):
         return walked._replace(frames=[*walked.frames, *missed.python])
 
     def _publish_end(self, missed: MissedStack) -> None:
-        """Publish the rules at the address where a walk ended for lack of them.
-
-        The address may be on a stack of which there is no copy. The next walk would end one frame
-        later, so the addresses to which frame pointers lead from there are published, too.
-        """
+        """Publish the rules for lack of which a walk ended."""
         pc, _, fp, is_exact = missed.end
         if self._filler is not None and missed.walked.reason is Reason.NOT_BUILT:
             where = (missed.copy.tgid, missed.process, missed.identity)
-            ahead = follow_live_frames(missed.copy.tgid, fp)
-            self._filler.publish(*where, (pc - (not is_exact) & _WORD, *ahead))
+            self._filler.publish_end(*where, WalkEnd(pc, fp, bool(is_exact)))
 
     def _unwind(self, copy: CopiedStack, *, is_exact: bool = True) -> Unwound:
         """Unwind a copy, with words for frames of generated code."""

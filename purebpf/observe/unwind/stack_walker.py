@@ -17,7 +17,7 @@ from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.unwind.copy_buffer import CopyBuffer
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.observe.unwind.stack_finisher import is_cut_short
-from purebpf.observe.unwind.table_filler import TableFiller
+from purebpf.observe.unwind.table_filler import TableFiller, WalkEnd
 from purebpf.tuples import NamedTuple
 from purebpf.unwind.reason import Reason
 from purebpf.unwind.unwinder import Unwound
@@ -25,7 +25,7 @@ from purebpf.unwind.unwinder import Unwound
 __all__ = ["StackWalker", "WalkedStack"]
 
 _SAMPLE = struct.Struct("<QIIII168x16s")
-_WALK = struct.Struct("<QIHBB")
+_WALK = struct.Struct("<QQQIHBBQ")
 _FRAMES_AT = _SAMPLE.size + _WALK.size
 _MOST_SLICES = 20
 """Of building in one `drain`; the rings are read between them."""
@@ -42,6 +42,7 @@ class _Record(NamedTuple):
     identity: int
     process: int
     trace: Unwound
+    end: WalkEnd
 
 
 class WalkedStack(NamedTuple):
@@ -139,6 +140,8 @@ class StackWalker(Closing):
                 self._filler.publish(*where, trace.frames, confirms=is_fault)
                 if is_cut_short(trace, record.trace):
                     self._filler.publish(*where, record.trace.frames)
+                if record.trace.reason is Reason.NOT_BUILT:
+                    self._filler.publish_end(*where, record.end)
             if trace.reason is Reason.COMPLETE and not record.trace.reason.is_whole:
                 trace = trace._replace(reason=Reason.FINISHED)
             yield WalkedStack(*record[:5], trace, record.trace, is_copied=True)
@@ -152,10 +155,12 @@ def _record(raw: bytes) -> _Record:
     if len(raw) < _FRAMES_AT:
         raise FormatError("walked stack", f"{len(raw)} bytes", f"a record has {_FRAMES_AT}")
     time_ns, cpu, tgid, tid, _, comm = _SAMPLE.unpack_from(raw)
-    identity, process, reason, depth, guessed = _WALK.unpack_from(raw, _SAMPLE.size)
+    walk = _WALK.unpack_from(raw, _SAMPLE.size)
+    identity, pc, fp, process, reason, depth, guessed, is_exact = walk
     if _FRAMES_AT + 8 * depth > len(raw):
         raise FormatError("walked stack", f"{len(raw)} bytes", f"it says {depth} frames")
     frames = list(struct.unpack_from(f"<{depth}Q", raw, _FRAMES_AT))
     name = comm.split(b"\0", 1)[0].decode(errors="replace")
     trace = Unwound(frames, Reason(reason), guessed)
-    return _Record(time_ns, cpu, tgid, tid, name, identity, process, trace)
+    end = WalkEnd(pc, fp, bool(is_exact))
+    return _Record(time_ns, cpu, tgid, tid, name, identity, process, trace, end)

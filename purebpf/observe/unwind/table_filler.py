@@ -8,6 +8,7 @@ from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from purebpf.closable import Closing
 from purebpf.loader.rings.record_types import RecordMap
 from purebpf.observe.unwind.file_tables import WHOLE, Missing, TableFile
+from purebpf.observe.unwind.live_frames import follow_live_frames
 from purebpf.observe.unwind.process_records import feed
 from purebpf.observe.unwind.process_stacks import ProcessStacks
 from purebpf.observe.unwind.walk_tables import WalkTables
@@ -20,7 +21,7 @@ from purebpf.unwind.cfi_file import CfiFile
 from purebpf.unwind.identity import forked_identity, is_child_of, is_older
 from purebpf.unwind.machine import CALL_BYTES, ends_in_call
 
-__all__ = ["TableFiller"]
+__all__ = ["TableFiller", "WalkEnd"]
 
 _WORD = (1 << 64) - 1
 _SLICE_S = 0.005
@@ -28,6 +29,19 @@ _MOST_PROCESSES = 4096
 """Of which it is remembered what they execute."""
 _MOST_PREPARED = 4096
 """Files of which it is remembered that they were built ahead."""
+
+
+class WalkEnd(NamedTuple):
+    """Where a walk in BPF ended.
+
+    Attributes:
+        pc: an address of code; a return address unless `is_exact`.
+        fp: the frame pointer there; 0: not known.
+    """
+
+    pc: int
+    fp: int
+    is_exact: bool
 
 
 class _Process(NamedTuple):
@@ -212,6 +226,22 @@ class TableFiller(Closing):
         except OverBudgetError:
             pass
         return True
+
+    def publish_end(self, tgid: int, process: int, identity: int, end: WalkEnd) -> None:
+        """Publish the rules at the address where a walk ended for lack of them.
+
+        The address may be on a stack of which there is no copy. The next walk would end one frame
+        later, so the addresses to which frame pointers lead from there are published, too.
+
+        Args:
+            tgid: as of `publish`, and so are the next two.
+            process: the number of the process.
+            identity: its program.
+            end: where the walk ended.
+        """
+        ahead = follow_live_frames(tgid, end.fp)
+        address = end.pc - (not end.is_exact) & _WORD
+        self.publish(tgid, process, identity, (address, *ahead))
 
     def get_ready(self, tgid: int, time_ns: int) -> None:
         """Have `work_ahead` build the rules of all files of a process.
