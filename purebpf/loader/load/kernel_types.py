@@ -73,11 +73,6 @@ class KernelTypes(Closing):
             self._kept.add_type_id(kind, name, type_ids[0])
         return type_ids
 
-    def save(self) -> None:
-        """Keep new answers for later loads, unless they depend on the modules of this moment."""
-        if self._modules is None and "_kept" in vars(self):
-            self._kept.save()
-
     @cached_property
     def _kept(self) -> KeptLinks:
         from purebpf.loader.load.kept_links import KeptLinks
@@ -107,6 +102,11 @@ class KernelTypes(Closing):
         return self._modules
 
     def close(self) -> None:
-        """Close the opened descriptors. Twice is harmless."""
+        """Keep new answers for later loads, and close the opened descriptors. Twice is harmless.
+
+        Answers that depend on the modules of this moment are not kept.
+        """
         if self._modules is not None:
             self._modules.close()
+        elif "_kept" in vars(self):
+            self._kept.save()

@@ -91,7 +91,6 @@ def load(
             source, types, kconfig=kconfig, given=maps or {}, replaced=targets or {}
         )
         linked = link_programs(prepared.spec, types)
-        types.save()
         upload = upload_btf(prepared.btf)
         if upload.descriptor is not None:
             temporary.callback(upload.descriptor.close)
