@@ -2,7 +2,7 @@
 // Keeps `tgids` of targets.h complete: a tree of processes, the child of one in it enters before it
 // runs its first instruction; or the processes of a name, for as long as they have it. The map is
 // that of another object, which user space gives. A thread leaves `tids` when another task gets its
-// number.
+// number, and has the number of its process from an execve of its own on.
 //
 // An event that is inherited (perf_event_attr.inherit) cannot do that for a clock: each child gets
 // an event of its own with a whole period to go, so that those that end sooner are never sampled.
@@ -97,12 +97,24 @@ int on_rename(u64 *ctx)
 	return 0;
 }
 
+// A thread that is not the first one takes the number of the first one, which execve has ended, as
+// it has all others. Its own number before is known in the initial namespace only.
+static __always_inline void rename_thread(u32 before, u32 now)
+{
+	u8 one = 1;
+
+	if (before != now && !bpf_map_delete_elem(&tids, &before))
+		bpf_map_update_elem(&tids, &now, &one, BPF_ANY);
+}
+
 SEC("tp_btf/sched_process_exec")
 int on_exec(u64 *ctx)
 {
 	u32 tgid, tid;
 
 	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
+	if (has_tids && !pid_namespace_ino)
+		rename_thread(ctx[1], tid);
 	if (command_tgid && tgid == command_tgid)
 		enter(tgid);
 	return 0;

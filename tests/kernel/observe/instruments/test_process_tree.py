@@ -207,6 +207,40 @@ def test_another_task_with_the_number_of_an_ended_thread_is_not_in(
         assert list(tids) == [stays.pid]
 
 
+EXECUTE_IN_THREAD = """
+import os, sys, threading
+def execute():
+    print(threading.get_native_id(), flush=True)
+    sys.stdin.readline()
+    os.execv("/bin/sleep", ["sleep", "60"])
+thread = threading.Thread(target=execute)
+thread.start()
+thread.join()
+"""
+
+
+def test_a_thread_that_executes_a_program_has_the_number_of_its_process(tgids: Map) -> None:
+    """All other threads end, and the kernel gives it the number of the first one."""
+    with ExitStack() as owned:
+        words = [sys.executable, "-c", EXECUTE_IN_THREAD]
+        process = owned.enter_context(
+            subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        )
+        owned.callback(process.kill)
+        assert process.stdin
+        assert process.stdout
+        tid = int(process.stdout.readline())
+        tids = owned.enter_context(load(objects.spec("process_tree").resize(tids=1))).maps["tids"]
+        tids[tid] = 1
+        assert follow(TaskFilter(tids=(tid,)), {"tgids": tgids, "tids": tids}, owned) is None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        while proc.comm(process.pid) != "sleep" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert list(tids) == [process.pid]
+
+
 @pytest.mark.parametrize("kind", ["tids", "pids"])
 def test_tasks_that_ended_before_the_programs_were_attached_are_not_in(
     tgids: Map, *, kind: str
