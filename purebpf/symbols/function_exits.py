@@ -80,6 +80,11 @@ class FileCode(Protocol):
     def names(self, address: int, /) -> tuple[str, ...]:
         """The symbols at an address."""
 
+    def behind_stub(self, address: int, /) -> int:
+        """Return the function of this file that an entry of its PLT leads to; 0: none, or it
+        counts as one of another file.
+        """
+
 
 class Exits(NamedTuple):
     """Addresses in the file, in order.
@@ -224,8 +229,15 @@ class _Walk:
     def _leave(self, at: int, jump: Instruction, target: int) -> None:
         """Handle a direct jump out of all ranges so far."""
         file = self._file
-        if _is_stub(file.code(target, 16)):
+        is_stub = _is_stub(file.code(target, 16))
+        if is_stub:
+            target = file.behind_stub(target)
+        if not target:
             self._leaving.append((_probed(at, jump), _condition(jump)))
+            return
+        if is_stub and self._is_inside(target):
+            self._jumps.append((_probed(at, jump), _condition(jump)))
+            self._targets.add(target)
             return
         if any(name.startswith(_THUNKS) for name in file.names(target)):
             raise CodeError(f"a jump through a retpoline at {at:#x}")

@@ -88,6 +88,7 @@ class AllocatorCode(NamedTuple):
             (`purebpf.symbols.function_exits`).
         clears: jumps of calloc to memset, in another file; the cookie is 0.
         untraced: functions that are not probed, as it is not known where they end; and why.
+        leaving: functions that are probed, and may go on in another file, which is not followed.
     """
 
     entries: Places = ()
@@ -95,6 +96,7 @@ class AllocatorCode(NamedTuple):
     jumps: Places = ()
     clears: Places = ()
     untraced: tuple[tuple[str, str], ...] = ()
+    leaving: tuple[str, ...] = ()
 
 
 class Allocator(NamedTuple):
@@ -283,26 +285,29 @@ def _code_of(image: ElfImage) -> AllocatorCode:
     offsets = functions_named(image, lambda name: _function_named(name) is not None)
     if "malloc" not in offsets or "free" not in offsets:
         return AllocatorCode()
-    code = FunctionCode(image)
+    code = FunctionCode(image, follows_stubs=True)
     entries: dict[int, int] = {}
     passed: dict[int, int] = {}
     returns: dict[int, int] = {}
     jumps: dict[int, int] = {}
     clears: dict[int, int] = {}
-    untraced = []
+    untraced, leaving = [], []
     for name, offset in sorted(offsets.items()):
         function = _function_named(name)
         assert function is not None
         if function is not Function.FREE:
             try:
-                exits = _exits(code, offset, function)
+                exits = code.exits(offset)
             except (CodeError, FormatError) as error:
                 untraced.append((name, str(error)))
                 continue
             passed |= dict.fromkeys(exits.entered, Function.PASSED_THROUGH)
             returns |= dict.fromkeys(exits.returns, 0)
             jumps |= dict(exits.jumps)
-            clears |= {at: 0 for at, _ in exits.leaving if function is Function.CALLOC}
+            ends = _clearing(code, exits) if function is Function.CALLOC else {}
+            clears |= ends
+            if len(ends) < len(exits.leaving):
+                leaving.append(name)
         entries[int(offset)] = function
     return AllocatorCode(
         _sorted(passed | entries),
@@ -310,6 +315,7 @@ def _code_of(image: ElfImage) -> AllocatorCode:
         _sorted(jumps),
         _sorted(clears),
         tuple(untraced),
+        tuple(leaving),
     )
 
 
@@ -317,16 +323,13 @@ def _sorted(places: dict[int, int]) -> Places:
     return tuple(sorted(places.items()))
 
 
-def _exits(code: FunctionCode, offset: int, function: Function) -> Exits:
-    """The exits of a function that gives memory.
-
-    Raises:
-        CodeError: they are not known, or it may end in another file with a result that is not.
-    """
-    exits = code.exits(offset)
-    if function is Function.CALLOC and any(condition != ALWAYS for _, condition in exits.leaving):
-        raise CodeError("it may end in another file")
-    return exits
+def _clearing(code: FunctionCode, exits: Exits) -> dict[int, int]:
+    """The jumps at the end of calloc to memset, which returns the address that calloc returns."""
+    return {
+        at: 0
+        for at, condition in exits.leaving
+        if condition == ALWAYS and code.jumps_to(at, "memset")
+    }
 
 
 def _function_named(name: str) -> Function | None:

@@ -8,7 +8,8 @@ from purebpf.symbols.code_range import CodeRange
 from purebpf.symbols.elf_image import EM_X86_64, PF_X, PT_LOAD, ElfImage, Segment
 from purebpf.symbols.elf_names import Extent, function_extents
 from purebpf.symbols.function_exits import Exits, find_exits
-from purebpf.symbols.x86_64_code import CodeError
+from purebpf.symbols.plt import Stub, plt_stubs
+from purebpf.symbols.x86_64_code import CodeError, Flow, decode
 from purebpf.unwind.cfi_file import CfiFile
 
 __all__ = ["FunctionCode"]
@@ -16,6 +17,7 @@ __all__ = ["FunctionCode"]
 _RSP = 7
 """Its number in call frame information."""
 _WORD = 8
+_LONGEST_INSTRUCTION = 15
 _COLD = ".cold"
 
 
@@ -24,10 +26,13 @@ class FunctionCode:
 
     Args:
         image: its headers.
+        follows_stubs: a function that the file calls through its PLT, and has itself, counts as one
+            of the file; another file may take its place (as with LD_PRELOAD).
     """
 
-    def __init__(self, image: ElfImage) -> None:
+    def __init__(self, image: ElfImage, *, follows_stubs: bool = False) -> None:
         self._image = image
+        self._follows_stubs = follows_stubs
         self._cfi = CfiFile(image)
 
     def exits(self, offset: int) -> Exits:
@@ -79,6 +84,25 @@ class FunctionCode:
         """The symbols at an address."""
         extent = self._extents.get(address)
         return () if extent is None else extent.names
+
+    def behind_stub(self, address: int) -> int:
+        """Return the function of this file that an entry of its PLT leads to; 0: none."""
+        stub = self._stubs.get(address) if self._follows_stubs else None
+        return stub.function if stub is not None else 0
+
+    def jumps_to(self, offset: int, name: str) -> bool:
+        """Return True if a jump at an offset leads to a function of a name through the PLT."""
+        address = offset + self._distance(offset)
+        code = self.code(address, _LONGEST_INSTRUCTION)
+        jump = decode(code, 0)
+        stub = self._stubs.get(address + jump.target)
+        if jump.flow not in (Flow.JUMP, Flow.CONDITIONAL) or stub is None:
+            return False
+        return stub.name == name.encode() or name in self.names(stub.resolver)
+
+    @cached_property
+    def _stubs(self) -> dict[int, Stub]:
+        return {start: stub for start, _, stub in plt_stubs(self._image)}
 
     @cached_property
     def _extents(self) -> dict[int, Extent]:

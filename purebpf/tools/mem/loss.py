@@ -11,7 +11,7 @@ from purebpf.results.build.stored_stacks import causes
 from purebpf.results.model.spelling import count_text, printable
 from purebpf.tools.mem.request import MemOptions
 
-__all__ = ["NO_MALLOC", "losses", "untraced_files", "untraced_functions"]
+__all__ = ["NO_MALLOC", "leaving_functions", "losses", "untraced_files", "untraced_functions"]
 
 _NOTES = frozenset({"replaced", "outside_namespace", "returns_missed", "in_flight"})
 _SHOWN = 3
@@ -150,3 +150,17 @@ def untraced_functions(problems: Mapping[str, str]) -> list[str]:
     if (more := len(problems) - _SHOWN) > 0:
         sentences.append(count_text(more, "more functions of allocators are not traced."))
     return sentences
+
+
+def leaving_functions(names: Sequence[str]) -> list[str]:
+    """Sentences about functions of allocators that may go on in another file.
+
+    Args:
+        names: the functions with their files.
+    """
+    if not names:
+        return []
+    shown = ", ".join(map(printable, names[:_SHOWN]))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    where = "the code jumps to another file, or through a pointer"
+    return [f"Some allocations by {shown}{more} may not be traced: {where}."]

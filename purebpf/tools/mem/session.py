@@ -24,7 +24,13 @@ from purebpf.results import Profile
 from purebpf.syscall import host_clock, proc
 from purebpf.tools.mem.cost import CostLimit
 from purebpf.tools.mem.growth import GrowthWatch
-from purebpf.tools.mem.loss import NO_MALLOC, losses, untraced_files, untraced_functions
+from purebpf.tools.mem.loss import (
+    NO_MALLOC,
+    leaving_functions,
+    losses,
+    untraced_files,
+    untraced_functions,
+)
 from purebpf.tools.mem.profiles import MemoryUse, fill, since, totals
 from purebpf.tools.mem.request import OF_MALLOC, SHOWN, MemOptions, profile_title
 
@@ -180,6 +186,15 @@ class Memory(UserStackSession[MemoryTracer]):
             for name, why in allocator.code.untraced
         }
 
+    def _leaving_functions(self) -> list[str]:
+        """Functions of allocators, with their files, that may go on in another file."""
+        return [
+            f"{name} of {allocator.path}"
+            for allocator in self._allocators
+            if allocator.path not in self._tracer.refused
+            for name in allocator.code.leaving
+        ]
+
     @property
     def _is_by_scope(self) -> bool:
         """True if the target is a cgroup or a user."""
@@ -302,6 +317,7 @@ class Memory(UserStackSession[MemoryTracer]):
                 *([] if self._has_malloc else [NO_MALLOC]),
                 *untraced_files(tracer.refused, self._untraced, self._late),
                 *untraced_functions(self._untraced_functions()),
+                *leaving_functions(self._leaving_functions()),
             ],
         )
         return assemble_profile(

@@ -23,6 +23,7 @@ class Code:
         self.parts = facts.get("parts", ())
         self.entry_like = facts.get("entry_like")
         self.called = facts.get("names", {})
+        self.stubs = facts.get("stubs", {})
 
     def code(self, address: int, size: int) -> bytes:
         for start, code in self.functions.items():
@@ -48,6 +49,9 @@ class Code:
 
     def names(self, address: int) -> tuple[str, ...]:
         return self.called.get(address, ())
+
+    def behind_stub(self, address: int) -> int:
+        return self.stubs.get(address, 0)
 
 
 def jump(opcode: str, at: int, target: int) -> str:
@@ -128,6 +132,16 @@ def test_a_cold_part_is_a_part_of_the_function():
 def test_a_jump_to_the_own_start_is_marked():
     found = exits({F: "ff cf 75 fc c3"})
     assert found == Exits((F + 4,), (), ((F + 2, 5),), ())
+
+
+def test_a_stub_of_a_function_of_the_same_file_leads_on():
+    code = {F: jump("e9", F, STUB), STUB: STUB_CODE, G: "c3"}
+    assert exits(code, stubs={STUB: G}) == Exits((G,), (), ((F, ALWAYS),), (G,))
+
+
+def test_a_stub_of_the_function_itself_leads_to_its_start():
+    code = {F: jump("0f 85", F, STUB) + "c3", STUB: STUB_CODE}
+    assert exits(code, stubs={STUB: F}) == Exits((F + 6,), (), ((F, 5),), ())
 
 
 def test_a_jump_to_another_file_ends_the_call():

@@ -23,11 +23,11 @@ RETURN = 0xC3
 """The instruction."""
 
 
-def build(folder: Path, source: str) -> Path:
+def build(folder: Path, source: str, *options: str) -> Path:
     code, target = folder / "a.c", folder / "liba.so"
     code.write_text(source)
-    command = ["gcc", "-shared", "-fno-builtin", "-nostdlib", "-fPIC", "-o", target, code]
-    subprocess.run(command, check=True)
+    command = ["gcc", "-shared", "-fno-builtin", "-nostdlib", "-fPIC", *options]
+    subprocess.run([*command, "-o", target, code], check=True)
     return target
 
 
@@ -75,6 +75,43 @@ def test_probes_go_to_the_file_with_the_symbols_and_to_no_other(tmp_path: Path) 
         assert os.path.samestat(os.stat(path), before)
     with pytest.raises(AttachError, match="another file took the place"), opened_same(*again):
         pass
+
+
+JUMPING = """
+#include <stddef.h>
+void *own_malloc(size_t n) { return n ? (void *)n : 0; }
+void *malloc(size_t n) { return own_malloc(n); }
+void *memset(void *, int, size_t);
+void *calloc(size_t n, size_t m) { return memset((void *)n, 0, m); }
+void *other(void *, size_t);
+void *realloc(void *p, size_t n) { return other(p, n); }
+void free(void *p) {}
+"""
+"""Functions that end in a jump through the PLT: to one of the same file, to memset, to another."""
+
+
+def test_a_function_of_the_same_file_behind_the_plt_belongs_to_the_one_that_jumps_to_it(
+    tmp_path: Path,
+) -> None:
+    """As in mimalloc and tcmalloc, whose functions are global, and built with -fPIC."""
+    library = build(tmp_path, JUMPING, "-O2")
+    code = allocator_in(str(library)).code
+    places = offsets(library)
+    assert dict(code.entries)[places["own_malloc"]] == Function.PASSED_THROUGH
+    returns = [at for at, _ in code.returns]
+    assert any(places["own_malloc"] <= at < places["own_malloc"] + 16 for at in returns)
+    assert places["malloc"] in dict(code.jumps)
+    assert len(code.clears) == 1
+    assert code.leaving == ("realloc",)
+
+
+def test_calloc_that_goes_on_in_a_function_that_is_not_memset_has_no_known_result(
+    tmp_path: Path,
+) -> None:
+    library = build(tmp_path, JUMPING.replace("memset", "zeroed"), "-O2")
+    code = allocator_in(str(library)).code
+    assert code.clears == ()
+    assert code.leaving == ("calloc", "realloc")
 
 
 def test_a_file_can_ask_for_few_probes(tmp_path: Path) -> None:
