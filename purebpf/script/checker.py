@@ -160,12 +160,10 @@ class Checker(ExpressionTypes):
             self.warnings.append(ScriptError(message, node.start, node.end))
 
     def _warn_of_maps(self) -> None:
-        """Warn of declared maps without a value, and forget them if no statement names them."""
+        """Warn of declared maps without a value, and forget them."""
         for node in self._script.maps:
-            info = self.maps[node.name]
-            if info.value is None:
+            if self.maps[node.name].value is None:
                 self._warn(f"Unused map: {node.name}", node)
-            if info.value is None and info.is_scalar is None:
                 del self.maps[node.name]
 
     def _declare_maps(self) -> None:

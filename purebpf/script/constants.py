@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from purebpf.script import tree
+from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Settings
 
-__all__ = ["apply", "encode", "fold", "is_literal", "wrap"]
+__all__ = ["apply", "check_literals", "encode", "fold", "is_literal", "wrap"]
 
 _MASK = (1 << 64) - 1
 
@@ -23,10 +24,13 @@ def wrap(value: int, size: int, is_signed: bool) -> int:
 
 
 def apply(operator: str, left: int, right: int) -> int | None:
-    """Return the result of an operator for numbers; None if the shift is too far."""
+    """Return the result of an operator for numbers.
+
+    None: a division by zero, or a shift by less than no or more than 63 bits.
+    """
     if operator in ("/", "%"):
         if right == 0:
-            return 0 if operator == "/" else left
+            return None
         quotient = abs(left) // abs(right)
         quotient = quotient if (left < 0) == (right < 0) else -quotient
         return quotient if operator == "/" else left - quotient * right
@@ -90,6 +94,29 @@ def _fold_binary(node: tree.Binary, settings: Settings) -> int | None:
     if left is None or right is None:
         return None
     result = apply(node.operator, left, right)
-    if result is None or -(1 << 63) <= result <= _MASK:
+    if result is None or _fits(result):
         return result
     return wrap(result, 8, True)
+
+
+def _fits(value: int) -> bool:
+    """Return True if a value is that of a signed or an unsigned number of 8 bytes."""
+    return -(1 << 63) <= value <= _MASK
+
+
+def check_literals(node: tree.Binary, settings: Settings) -> None:
+    """Check that an operator of two numbers has a result.
+
+    Raises:
+        ScriptError: it divides by zero, shifts too far, or its result does not fit into 8 bytes.
+    """
+    if not is_literal(node):
+        return
+    left, right = fold(node.left, settings), fold(node.right, settings)
+    if left is None or right is None:
+        return
+    result = apply(node.operator, left, right)
+    if result is None or not _fits(result):
+        raise ScriptError(
+            "unable to fold literals due to overflow or underflow", node.start, node.end
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purebpf.script import tree
 from purebpf.script.builtins import builtin_type
-from purebpf.script.constants import encode, fold, is_literal
+from purebpf.script.constants import check_literals, encode, fold, is_literal
 from purebpf.script.functions.calls import check_call, is_function
 from purebpf.script.member_types import element_type, member_type, offset_type, target_type
 from purebpf.script.operator_types import (
@@ -237,6 +237,7 @@ class ExpressionTypes(StoredTypes):
             return BOOL
         if left is None or right is None:
             return None
+        check_literals(node, self.settings)
         return binary_type(node, left, right, self.is_signed)
 
     def is_signed(self, node: tree.Expression) -> bool:

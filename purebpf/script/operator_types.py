@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from purebpf.script import tree
-from purebpf.script.constants import is_literal
 from purebpf.script.script_error import ScriptError
 from purebpf.script.types import BOOL, I64, U64, Type, c_size, integer, spell, unify
 
@@ -56,7 +55,7 @@ def binary_type(
     if operator == "-":
         return I64
     if operator in ("<<", ">>"):
-        return integer(8, left.signed and not is_literal(node.left))
+        return integer(8, is_signed(node.left))
     return integer(8, is_signed(node.left) or is_signed(node.right))
 
 

@@ -20,12 +20,16 @@ def _map_argument(check: Checking, node: tree.Call) -> tree.Map:
     return argument
 
 
+def _check_defined(check: Checking, argument: tree.Map) -> None:
+    if check.is_final and check.maps[argument.name].value is None:
+        raise refuse(argument, f"Undefined map: {argument.name}")
+
+
 def _clear(check: Checking, node: tree.Call) -> Type:
     argument = _map_argument(check, node)
     if argument.key is not None:
         raise refuse(argument, f"{node.name}() expects a map without a key")
-    if check.is_final and check.maps[argument.name].value is None:
-        raise refuse(argument, f"Undefined map: {argument.name}")
+    _check_defined(check, argument)
     return NONE
 
 
@@ -43,6 +47,7 @@ def _delete(check: Checking, node: tree.Call) -> Type:
     if info.is_scalar and info.has_buckets:
         message = "delete() of a histogram without a key is not supported yet"
         raise refuse(node, message, "clear() removes its value")
+    _check_defined(check, argument)
     return BOOL
 
 
@@ -54,6 +59,7 @@ def _has_key(check: Checking, node: tree.Call) -> Type:
     if info.is_scalar:
         raise refuse(node, "call to has_key() expects a map with explicit keys (non-scalar map)")
     check.check_key(info, argument)
+    _check_defined(check, argument)
     return BOOL
 
 
@@ -65,6 +71,7 @@ def _len(check: Checking, node: tree.Call) -> Type | None:
             raise refuse(node, "call to len() expects a map with explicit keys (non-scalar map)")
         if info.has_buckets:
             raise refuse(node, "len() of a histogram is not supported yet")
+        _check_defined(check, argument)
         return U64
     type_ = check.infer(node.arguments[0])
     if type_ is None:

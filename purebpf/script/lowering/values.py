@@ -201,7 +201,7 @@ class Values(Stacks):
         if operator in "+-" and left.type.kind == "ptr" and right.type.kind != "ptr":
             scale = max(1, left.type.target.size)
         word = f"{operator}="
-        if operator == ">>" and left.type.signed and not is_literal(left):
+        if operator == ">>" and self.is_signed(left):
             word = "s>>="
         is_short = value is not None and abs(value * scale) < 1 << 31
         is_shift = operator in ("<<", ">>")

@@ -119,7 +119,7 @@ def _series(
     for (label, _), values in parts.items():
         interval, value = combine_cpus(type_, values)
         by_key.setdefault(label, {})[interval] = value
-    return cut_series(type_, by_key)
+    return cut_series(type_, dict(sorted(by_key.items(), key=lambda row: _sortable(row[0]))))
 
 
 def _merge(type_: Type, rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

@@ -95,7 +95,7 @@ def show_series(series: TimeSeries) -> str:
     if low == high:
         low = low - 1 if low > 0 or series.is_signed else 0
         high = min(high + 1, _LARGEST)
-    unit, digits = _unit(series.interval_ns)
+    unit, digits = _unit(series.interval_ns if len(series.points) > 1 else 0)
     title = f"hh:mm:ss{unit}".ljust(8 + bool(digits) + digits)
     margin = " " * (len(title) + 1)
     scale = f"{margin}{low:<{_LEFT}}{high:>{_WIDTH - _LEFT}}\n"

@@ -106,10 +106,10 @@ def test_digits_that_are_no_numbers_are_compiled_or_refused(text: str) -> None:
     assert error is None or error.message
 
 
-def test_a_declared_map_that_is_only_read_keeps_its_place() -> None:
-    compiled = compile_script("let @a = hash(5); begin { delete(@a, 1); }", NoHost())
-    assert compiled.maps["@a"].entries == 5
-    assert [item.message for item in compiled.warnings] == ["Unused map: @a"]
+def test_a_declared_map_without_values_is_refused_where_it_is_read() -> None:
+    error = refusal("let @a = hash(5); begin { delete(@a, 1); }")
+    assert error is not None
+    assert (error.message, error.start) == ("Undefined map: @a", 33)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -14,7 +14,7 @@ from purebpf.script.map_info import MapInfo
 from purebpf.script.output.compiled_formats import compile_format
 from purebpf.script.output.decode import Decoder
 from purebpf.script.output.histogram import list_buckets, show_histogram
-from purebpf.script.output.map_rows import Stats
+from purebpf.script.output.map_rows import Stats, rows_of
 from purebpf.script.output.map_text import map_json, map_text
 from purebpf.script.output.text import format_values, show, show_key
 from purebpf.script.output.time_series import (
@@ -145,6 +145,19 @@ def test_a_series_ends_with_the_newest_interval_of_all_keys() -> None:
         ("b", TimeSeries(SECOND, ((6 * SECOND, 9), (7 * SECOND, 2), (8 * SECOND, None)))),
         ("a", TimeSeries(SECOND, ((8 * SECOND, 1),))),
     ]
+
+
+def test_equal_ends_of_series_are_in_the_order_of_keys_and_one_interval_is_shown_in_ns() -> None:
+    series = Type("tseries", 8, True, numbers=(SECOND, 3))
+    info = MapInfo("@", "m0", 9, value=series, key=I64, is_scalar=False)
+    decoder = Decoder(World(NoHost()), [], LocalNames(None, None), 64, "..")
+    items = [
+        (key.to_bytes(8, "little") + (8).to_bytes(8, "little"), (element(key, 1, 8),))
+        for key in (3, 1, 2)
+    ]
+    found = rows_of(info, items, decoder)
+    assert [key for key, _ in found] == [1, 2, 3]
+    assert show_series(found[0][1]).splitlines()[1].startswith("hh:mm:ss.ns        |___")
 
 
 def test_a_series_is_a_graph_and_a_list_of_json() -> None:
