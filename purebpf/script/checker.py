@@ -69,9 +69,7 @@ class Checker(ExpressionTypes):
             ]
             if not points:
                 self._remove(probe)
-            if len(units) + len(points) > self.config.numbers["max_probes"]:
-                message = f"more than max_probes = {self.config.numbers['max_probes']} probes"
-                raise ScriptError(message, probe.start, probe.points[-1].end)
+            self._check_number(probe, len(units) + len(points))
             points = [pair for pair in points if self._is_wanted(pair[1])]
             for node, point in points:
                 self._check_danger(node, point)
@@ -82,6 +80,20 @@ class Checker(ExpressionTypes):
         if not units:
             raise NoProbesError(self.warnings)
         return units
+
+    def _check_number(self, probe: tree.Probe, count: int) -> None:
+        limits, message, name = self.config.numbers, "", ""
+        if count > (limit := limits["max_bpf_progs"]):
+            message = f"Your program is trying to generate more than {count} BPF programs, which "
+            message += f"exceeds the current limit of {limit}"
+            name = "BPFTRACE_MAX_BPF_PROGS"
+        elif count > (limit := limits["max_probes"]):
+            message = f"Can't attach to {count} probes because it exceeds the current limit of "
+            message += f"{limit} probes."
+            name = "BPFTRACE_MAX_PROBES"
+        if message:
+            hint = f"You can increase the limit through the {name} environment variable."
+            raise ScriptError(message, probe.start, probe.points[-1].end, hint)
 
     def _check_danger(self, node: tree.Point, point: Point) -> None:
         danger = point.danger

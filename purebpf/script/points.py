@@ -107,7 +107,10 @@ def _timer(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
         if match is None:
             raise refuse_point(node, f"{kind} needs a rate, such as {kind}:hz:99 or {kind}:s:1")
         scale = {**_UNITS_NS, "m": 60 * 10**9, "h": 3600 * 10**9}[match[2] or "ns"]
-        return [_sampled(node, kind, name, "cpu-clock", int(match[1]) * scale)]
+        period = int(match[1]) * scale
+        if period % 1000 == 0:
+            name = f"{kind}:us:{period // 1000}"
+        return [_sampled(node, kind, name, "cpu-clock", period)]
     if len(parts) != 2 or not parts[1].isdecimal():
         raise refuse_point(node, f"Invalid rate of {kind} probe: {rest}")
     unit, number = parts[0], int(parts[1])
@@ -129,11 +132,11 @@ def _sampled(node: tree.Point, kind: str, name: str, event: str, period: int) ->
 def _perf(node: tree.Point, kind: str, rest: str, host: Host) -> list[Point]:
     del host
     table = SOFTWARE if kind == "software" else HARDWARE
-    name, _, count = rest.partition(":")
+    name, colon, count = rest.partition(":")
     if name not in table:
         raise refuse_point(node, f"Unknown {kind} probe: {name}", suggest(name, list(table)))
     event, usual = table[name]
-    if count:
+    if colon:
         try:
             usual = int(float(count)) if "e" in count else int(count, 0)
         except (ValueError, OverflowError):
@@ -157,7 +160,9 @@ def _raw_tracepoint(node: tree.Point, kind: str, rest: str, host: Host) -> list[
     if not event:
         raise MissingProbeError(node, kind, rest)
     matches = match_names(event, raw_tracepoints(host)) if is_wild(event) else [event]
-    return [Point(kind, f"{kind}:{name}", f"raw_tp/{name}") for name in matches]
+    module = rest.rpartition(":")[0] or "vmlinux"
+    module = "vmlinux" if is_wild(module) else module
+    return [Point(kind, f"{kind}:{module}:{name}", f"raw_tp/{name}") for name in matches]
 
 
 def raw_tracepoints(host: Host) -> list[str]:

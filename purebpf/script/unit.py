@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from purebpf.script import tree
 from purebpf.script.point import Point
 from purebpf.script.tracepoint_fields import RecordField
 from purebpf.slotted import Slotted, field
 
 __all__ = ["Unit"]
+
+_LONGEST = 96
+"""Bytes of a place in a name: the kernel takes 127 for a function."""
 
 
 class Unit(Slotted):
@@ -24,3 +29,9 @@ class Unit(Slotted):
     fields: dict[str, RecordField] | None = None
     result_place: int = 0
     slots: list[tree.Slot] = field(default_factory=list, init=False)
+
+    @property
+    def program_name(self) -> str:
+        """The name of its program, which is like bpftrace's: `kprobe_vfs_read_1`."""
+        place = self.point.name[:_LONGEST]
+        return f"{re.sub(r'[^A-Za-z0-9_]', '_', place)}_{self.number + 1}"

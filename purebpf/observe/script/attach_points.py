@@ -8,8 +8,8 @@ from purebpf.errors import NotSupportedError
 from purebpf.loader.perf.event_parser import choose_event
 from purebpf.loader.perf.perf_event import PerfEvent
 from purebpf.loader.perf.perf_events import PerfEvents
+from purebpf.loader.programs.attachments import Attachments
 from purebpf.loader.programs.program import Program
-from purebpf.observe.script.attachments import Attachments
 from purebpf.script.point import Point
 from purebpf.syscall import proc
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from purebpf.loader.attach import uprobe
 from purebpf.loader.attach._common.probe_place import ProbePlaces, find_places
 from purebpf.loader.features.features import have_attach_cookie
+from purebpf.loader.programs.attachments import Attachments
 from purebpf.loader.programs.program import Program
-from purebpf.observe.script.attachments import Attachments
 from purebpf.observe.script.return_probes import find_returns
 from purebpf.observe.script.unsafe_return import UnsafeReturnError
 from purebpf.script.point import Point

@@ -15,9 +15,9 @@ from purebpf.errors import PurebpfError
 from purebpf.loader.load.load import load
 from purebpf.loader.load.object import Object
 from purebpf.loader.perf.probe_threads import ProbeThreads
+from purebpf.loader.programs.attachments import Attachments
 from purebpf.loader.rings.ring_buffer import RingBuffer
 from purebpf.observe.script.attach_points import attach_point
-from purebpf.observe.script.attachments import Attachments
 from purebpf.observe.script.names import LocalNames
 from purebpf.observe.script.printer import Printer
 from purebpf.observe.script.stored_maps import StoredMaps

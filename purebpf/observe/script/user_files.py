@@ -115,16 +115,26 @@ def find_variable(path: str, function: str, name: str) -> Datum | None:
 def matching_files(pattern: str, pid: int = 0) -> list[str]:
     """List the ELF files that fit a pattern; a path without wildcards is itself.
 
+    A name without a slash is that of a library or a program of `PATH`.
+
     With a process in another root directory, the paths are those that the process has.
     """
     if not glob.has_magic(pattern):
-        return [pattern]
+        return [pattern if pid or "/" in pattern else _find_by_name(pattern)]
     root = root_of(pid) if pid and pattern.startswith("/") else ""
     if root and may_meet_one(f"{root}/"):  # a list of its folders might never come
         return [path for path in mapped_files(pid) if fnmatchcase(path, pattern)]
     return sorted(
         path.removeprefix(root) for path in glob.glob(glob.escape(root) + pattern) if _is_elf(path)
     )
+
+
+def _find_by_name(name: str) -> str:
+    """Return the path of a library or a program; the name if there is none."""
+    try:
+        return find_file(name, name)
+    except AttachError:  # `explain_missing` tells
+        return name
 
 
 def _is_elf(path: str) -> bool:

@@ -47,7 +47,7 @@ class Callbacks(Calls):
     def loop_over_map(self, node: tree.For, source: tree.Map) -> None:
         """Run the body of a loop for each element of a map."""
         info = self.map_info(source)
-        name = f"{self._program_name()}_{len(self.functions)}"
+        name = self._callback_name()
         body = Function(name)
         self.functions.append(body)
         self._generate_body(body, node, info)
@@ -56,8 +56,8 @@ class Callbacks(Calls):
         self.code.load(R0, *flag, 8)
         self.code.jump("!=", R0, 0, self.end)
 
-    def _program_name(self) -> str:
-        return f"p{self.unit.number}_{self.unit.point.kind}"
+    def _callback_name(self) -> str:
+        return f"{self.unit.program_name}_callback{len(self.functions)}"
 
     def _flag(self) -> Place:
         assert self._saved is not None
@@ -119,7 +119,7 @@ class Callbacks(Calls):
 
     def count_elements(self, info: MapInfo) -> None:
         """R0 = the number of keys of a map."""
-        name = f"{self._program_name()}_count"
+        name = f"{self.unit.program_name}_count"
         if all(function.name != name for function in self.functions):
             body = Function(name)
             body.source = self.code.source

@@ -37,7 +37,7 @@ def generate(unit: Unit, context: Context) -> tuple[Program, list[Function]]:
 
 
 def _generate(unit: Unit, context: Context, scratch: str) -> tuple[Program, list[Function]]:
-    code = Program(f"p{unit.number}_{unit.point.kind}", unit.point.section)
+    code = Program(unit.program_name, unit.point.section)
     generator = Statements(code, unit, context)
     generator.mark_line(unit.probe)
     code.copy(R6, R1)

@@ -15,7 +15,7 @@ __all__ = ["FOLLOWED", "BpftraceParser", "is_bpftrace", "take_name"]
 FOLLOWED = "0.27.1"
 """The version of bpftrace whose output is followed."""
 _NAME = "bpftrace"
-_VALUES = ("argument -p/--pid: ", "argument -f/--format: ")
+_VALUES = ("argument -p/--pid: ", "argument -f/--format: ", "argument --probe-filter: ")
 _USAGE = """USAGE:
     bpftrace [options] filename
     bpftrace [options] - <stdin input>

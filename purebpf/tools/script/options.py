@@ -121,7 +121,8 @@ def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a pattern: {error}") from None
+        message = f"Invalid --probe-filter regex {text!r}: {error}"
+        raise argparse.ArgumentTypeError(message) from None
     return text
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from purebpf import asm
 from purebpf.asm import R0, R1, R2, R8, R9, R10, MapName, Stack
 from purebpf.loader.load.load import load
+from purebpf.loader.programs.attachments import Attachments
 from purebpf.syscall import tracefs
 from purebpf.tools.trace.loading import map_spec, member_offsets
 from purebpf.tools.trace.selection import UnknownCallError
@@ -109,8 +110,9 @@ def attach_tracepoints(
             specs = [map_spec(tracer, name) for name in _MAPS]
             maps = {name: tracer.maps[name] for name in _MAPS}
             loaded = stack.enter_context(load(asm.build("tracepoints", programs, specs), maps=maps))
+            links = stack.enter_context(Attachments())
             for program in programs:
-                stack.enter_context(loaded.programs[program.name].attach())
+                links.own(loaded.programs[program.name].attach())
         return stack.pop_all()
 
 

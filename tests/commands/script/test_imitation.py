@@ -104,5 +104,35 @@ def test_probes_of_a_script_fields_and_types_are_listed(tmp_path: Path) -> None:
         "tracepoint:raw_syscalls:sys_exit\n    long id\n    long ret\n"
     )
     assert run(*command, "-lv", "struct list_head").stdout == (
-        "vmlinux: struct list_head {\n\tstruct list_head *next;\n\tstruct list_head *prev;\n};\n"
+        "vmlinux: struct list_head {\n\tstruct list_head *next;\n\tstruct list_head *prev;\n};\n\n"
     )
+
+
+def test_points_and_types_are_listed_in_the_order_of_the_patterns() -> None:
+    command = (sys.executable, "-P", "-m", "purebpf", "script")
+    patterns = "struct list_h*, tracepoint:raw_syscalls:sys_ex*, enum bpf_cmd"
+    assert run(*command, "-l", patterns).stdout == (
+        "struct list_head\ntracepoint:raw_syscalls:sys_exit\nenum bpf_cmd\n"
+    )
+    lines = run(*command, "-lv", patterns).stdout.splitlines()
+    assert lines[:6] == [
+        "vmlinux: struct list_head {", "\tstruct list_head *next;", "\tstruct list_head *prev;",
+        "};", "", "tracepoint:raw_syscalls:sys_exit",
+    ]  # fmt: skip
+    assert lines[8] == "vmlinux: enum bpf_cmd {"
+
+
+def test_a_filter_of_probes_that_is_no_pattern_is_told() -> None:
+    done = run(
+        sys.executable, "-P", "-m", "purebpf", "script", "--probe-filter", "[", "-e", "end {}"
+    )
+    assert "Invalid --probe-filter regex '['" in done.stderr
+
+
+def test_a_library_is_shown_with_the_path_that_was_found() -> None:
+    command = (sys.executable, "-P", "-m", "purebpf", "script", "-c", sys.executable + " -V")
+    found = run(*command, "-e", "uprobe:libc.so.6:free { print(probe); exit(); }").stdout
+    path = found.split(":")[1]
+    assert Path(path).is_absolute()
+    assert Path(path).is_file()
+    assert f"uprobe:{path}:free\n" in found

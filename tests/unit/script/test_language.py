@@ -66,6 +66,7 @@ REFUSED = [
     ("usdt:/bin/x:y { }", "No matches for usdt /bin/x:y.", 0),
     ("usdt:y { }", "need a process", 0),
     ("interval:s:0 { }", "Invalid period", 0),
+    ("software:faults: { }", "Invalid count", 0),
     ("foo:bar { }", "Invalid probe type", 0),
     ("begin { args.x }", "can not be used with 'begin' probes", 8),
     ("begin { 1 + }", "unexpected }", 12),
@@ -291,3 +292,33 @@ def test_kinds_of_values_are_known_before_the_script_runs(test: str, holds: bool
     compiled = compile_script(f"begin {{ @ = {test}; }}", NoHost())
     calls = [node for node in tree.walk(compiled.units[0].probe) if isinstance(node, tree.Call)]
     assert [call.value for call in calls if call.name == test.partition("(")[0]] == [int(holds)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("interval:10ms", "interval:us:10000"),
+        ("interval:1s", "interval:us:1000000"),
+        ("profile:1500", "profile:1500"),
+        ("interval:ms:10", "interval:ms:10"),
+        ("i:hz:9", "interval:hz:9"),
+        ("rt:sys_enter", "rawtracepoint:vmlinux:sys_enter"),
+        ("rawtracepoint:kvm:kvm_exit", "rawtracepoint:kvm:kvm_exit"),
+    ],
+)
+def test_probes_have_the_names_that_bpftrace_gives_them(text: str, name: str) -> None:
+    (unit,) = compile_script(f"{text} {{ print(probe) }}", NoHost()).units
+    assert unit.point.name == name
+
+
+def test_programs_have_the_names_of_their_places_and_a_number() -> None:
+    compiled = compile_script("begin { } interval:ms:100 { } interval:ms:100 { }", NoHost())
+    assert compiled.program_names == ["begin_1", "interval_ms_100_2", "interval_ms_100_3"]
+
+
+def test_too_many_programs_are_refused_with_the_variable_that_helps() -> None:
+    points = ", ".join(["interval:ms:1"] * 4)
+    for name in ("max_bpf_progs", "max_probes"):
+        with pytest.raises(ScriptError, match="exceeds the current limit of 3") as caught:
+            compile_script(f"config = {{ {name} = 3 }} {points} {{ }}", NoHost())
+        assert f"BPFTRACE_{name.upper()}" in caught.value.hint

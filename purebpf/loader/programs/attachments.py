@@ -1,4 +1,4 @@
-"""`Attachments`: the links of a script, which end together.
+"""`Attachments`: links that end together.
 
 The kernel waits for an RCU grace period whenever a program leaves a perf event, and again whenever
 the event of a tracepoint or probe is closed: 10 to 50 ms each, or half a minute for 360
@@ -23,7 +23,7 @@ _Owned = TypeVar("_Owned", bound=Closing)
 
 
 class Attachments(Closing):
-    """The links of a script and their companions, such as events that several links share."""
+    """Many links and their companions, such as events that several links share."""
 
     def __init__(self) -> None:
         self._links: deque[Link] = deque()
@@ -69,7 +69,7 @@ def _end(links: deque[Link]) -> list[EventDescriptor]:
     count = min(_MOST_THREADS, len(links) // _FEW) - 1
     threads = []
     if count > 0:
-        from threading import Thread  # most scripts have one link, or some
+        from threading import Thread  # most sessions have one link, or some
 
         threads = [Thread(target=work) for _ in range(count)]
     for thread in threads:
