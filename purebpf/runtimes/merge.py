@@ -62,6 +62,7 @@ def merge(
     is_whole: bool = False,
     homes: Sequence[Home] = (),
     may_precede: bool = False,
+    leaving: int = 0,
 ) -> Merged[Native]:
     """Merge both stack traces.
 
@@ -77,14 +78,17 @@ def merge(
             the loop.
         may_precede: whether the innermost function is linked before its call of the loop, and
             after it, as PHP does.
+        leaving: how many native frames belong to a function that the loop calls after it has left
+            its Python function.
     """
     calls = _split(python)
-    end = _find_base(is_loop, is_switch, len(calls)) if calls and any(is_switch) else None
+    end = _find_base(is_loop, is_switch, len(calls), leaving) if calls and any(is_switch) else None
     if end is not None:
-        return Merged(_pair(native[:end], is_loop[:end], calls), Fit.SWITCHED)
+        return Merged(_pair(native[:end], is_loop[:end], calls, leaving), Fit.SWITCHED)
     loops = sum(is_loop)
-    if loops == len(calls) or (_is_between(is_loop, len(calls)) and not any(is_switch)):
-        return Merged(_pair(native, is_loop, calls), Fit.EXACT)
+    is_between = _is_between(is_loop, len(calls), leaving)
+    if loops == len(calls) or (is_between and not any(is_switch)):
+        return Merged(_pair(native, is_loop, calls, leaving), Fit.EXACT)
     if may_precede and is_whole and loops == len(calls) - 1:
         return Merged([*calls[0], *_pair(native, is_loop, calls[1:])], Fit.EXACT)
     if loops > len(calls):
@@ -99,30 +103,35 @@ def merge(
 
 
 def _pair(
-    native: Sequence[Native], is_loop: Sequence[bool], calls: Sequence[list[InterpretedFrame]]
+    native: Sequence[Native],
+    is_loop: Sequence[bool],
+    calls: Sequence[list[InterpretedFrame]],
+    leaving: int = 0,
 ) -> list[Native | InterpretedFrame]:
     """Replace calls of the loop by their Python frames; the remaining frames come at the end."""
-    is_between = _is_between(is_loop, len(calls))
+    is_between = _is_between(is_loop, len(calls), leaving)
     left = list(calls)
     frames: list[Native | InterpretedFrame] = []
     for at, (frame, loop) in enumerate(zip(native, is_loop, strict=True)):
-        if loop and left and not (is_between and at == 0):
+        if loop and left and not (is_between and at == leaving):
             frames += left.pop(0)
         else:
             frames.append(frame)
     return [*frames, *(frame for call in left for frame in call)]
 
 
-def _is_between(is_loop: Sequence[bool], calls: int) -> bool:
+def _is_between(is_loop: Sequence[bool], calls: int, leaving: int) -> bool:
     """Return True if the innermost loop has not linked its frame yet, or has left it already."""
-    return sum(is_loop) == calls + 1 and bool(is_loop) and is_loop[0]
+    return sum(is_loop) == calls + 1 and leaving < len(is_loop) and is_loop[leaving]
 
 
-def _find_base(is_loop: Sequence[bool], is_switch: Sequence[bool], calls: int) -> int | None:
+def _find_base(
+    is_loop: Sequence[bool], is_switch: Sequence[bool], calls: int, leaving: int
+) -> int | None:
     """Find the native frame at which a stack was switched to that has so many calls of the loop."""
     for end, (switch, before) in enumerate(zip(is_switch, (False, *is_switch), strict=False)):
         inside = is_loop[:end]
-        if switch and not before and (sum(inside) == calls or _is_between(inside, calls)):
+        if switch and not before and (sum(inside) == calls or _is_between(inside, calls, leaving)):
             return end
     return None
 

@@ -10,7 +10,9 @@ def frame(name: str, *, entry: bool = False) -> InterpretedFrame:
     return InterpretedFrame(name, "f.py", 1, 0, entry)
 
 
-def merged(native: str, *python: InterpretedFrame, is_whole: bool = False) -> tuple[str, Fit]:
+def merged(
+    native: str, *python: InterpretedFrame, is_whole: bool = False, leaving: int = 0
+) -> tuple[str, Fit]:
     """`native` has a letter for each frame: L is the loop, G a library that switches stacks, A the
     interpreter's API, C a function of its file, or of one that was compiled from Python.
     """
@@ -18,7 +20,13 @@ def merged(native: str, *python: InterpretedFrame, is_whole: bool = False) -> tu
     home = {"A": Home.INTERPRETER, "C": Home.COMPILED, "L": Home.INTERPRETER}
     homes = [home.get(letter, Home.NONE) for letter in native]
     found = merge(
-        list(native), is_loop, python, is_switch=is_switch, is_whole=is_whole, homes=homes
+        list(native),
+        is_loop,
+        python,
+        is_switch=is_switch,
+        is_whole=is_whole,
+        homes=homes,
+        leaving=leaving,
     )
     names = (each.name if isinstance(each, InterpretedFrame) else each for each in found.frames)
     return "".join(names), found.fit
@@ -31,6 +39,16 @@ def test_each_call_of_the_loop_has_its_own_frames() -> None:
 
 def test_a_loop_that_was_just_entered_has_none_yet() -> None:
     assert merged("LxLy", frame("a", entry=True)) == ("Lxay", Fit.EXACT)
+
+
+def test_a_loop_that_checks_its_result_has_left_its_frame() -> None:
+    """CPython 3.8 to 3.10 call `_Py_CheckFunctionResult` behind the function's end."""
+    python = frame("a"), frame("b", entry=True)
+    assert merged("exLyLz", *python, leaving=2) == ("exLyabz", Fit.EXACT)
+    assert merged("exLyLz", *python, frame("c", entry=True), leaving=2) == ("exabycz", Fit.EXACT)
+    assert merged("exLyLyLz", *python, leaving=2) == ("exabyLyLz", Fit.UNKNOWN)
+    assert merged("exLyGGzLy", *python, leaving=2) == ("exaby", Fit.SWITCHED)
+    assert merged("exLyLyGGzLy", *python, leaving=2) == ("exLyaby", Fit.SWITCHED)
 
 
 def test_a_loop_too_many_is_of_python_frames_that_were_cut() -> None:

@@ -55,6 +55,7 @@ tenth of a second if its file was not seen before; what a process holds is its u
 _KEPT_FRAMES = 2048
 _ASYNCIO = b"asyncio"
 _SWITCHES = "/_greenlet."
+_CHECKS = "_Py_CheckFunctionResult"
 """In the path of a library that copies pieces of stacks over one another."""
 _ROOTS = 3
 """Outermost frames of a stack, of which one may have the name of a function that nothing calls."""
@@ -376,7 +377,20 @@ def _merge(
         is_whole=any(is_root(entry) for entry in native[-_ROOTS:]),
         homes=_homes(native, own),
         may_precede=is_script,
+        leaving=0 if is_script else _leaving(native, is_loop),
     )
+
+
+def _leaving(native: Sequence[Answer], is_loop: Sequence[bool]) -> int:
+    """Return how many frames belong to the check of a result that ends a call of the loop.
+
+    CPython 3.8 to 3.10 unlink the frame of the function before this check.
+    """
+    innermost = is_loop.index(True) if True in is_loop else 0
+    if not innermost:
+        return 0
+    called = native[innermost - 1]
+    return innermost if isinstance(called, Frame) and called.name.startswith(_CHECKS) else 0
 
 
 def _tells(entry: Answer) -> bool:
