@@ -1,31 +1,17 @@
-"""The data that addresses of a file touch, as earlier runs found it: purebpf/types of the caches.
+"""The data that addresses of a file touch, as earlier runs found it.
 
 Kept under the file's build ID, and the version of the code that answers. Only files of this user
-and of root are kept: another user could give a file the build ID of any other. Who may read such a
-file: see `CacheFiles`.
+and of root are kept: another user could give a file the build ID of any other.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from contextlib import suppress
-from functools import cache
-from importlib.resources import files
 
-import iced_x86
-
-from purebpf import _version
 from purebpf.dataflow.stored import Answer, read_answers, write_answers
-from purebpf.files.cache_files import CacheFiles, cache_home
+from purebpf.tools.types.answer_file import MOST_ADDRESSES, AnswerFile, code_version
 
-__all__ = ["LIMIT", "KeptAnswers", "answers_folder", "code_version"]
-
-LIMIT = 1 << 26
-"""Bytes of all files: some 100 for an address, and as much as the types need."""
-_MOST = 1 << 16
-"""Addresses of a file."""
+__all__ = ["KeptAnswers"]
 
 
 class KeptAnswers:
@@ -43,20 +29,10 @@ class KeptAnswers:
     ) -> None:
         is_trusted = bool(build_id) and owner in (0, os.geteuid())
         skid = "precise" if is_precise else "before"
-        self._key = f"{build_id}-{skid}-{code_version()}" if is_trusted else ""
-        self._files = CacheFiles(directory or answers_folder(), LIMIT)
-        self._answers = self._read() if is_trusted else {}
+        key = f"{build_id}-{skid}-{code_version()}" if is_trusted else ""
+        self._file = AnswerFile(key, directory)
+        self._answers = self._file.load(read_answers) or {}
         self._has_new = False
-
-    def _read(self) -> dict[int, Answer]:
-        try:
-            reader = self._files.open(self._key)
-            return read_answers(json.loads(reader(0, min(reader.size, LIMIT))))
-        except OSError:
-            return {}
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            self._files.drop(self._key)
-            return {}
 
     def get(self, address: int) -> Answer | None:
         """Return the answer for an address, as the file was linked; None: not kept."""
@@ -64,31 +40,12 @@ class KeptAnswers:
 
     def add(self, address: int, answer: Answer) -> None:
         """Note an answer."""
-        if len(self._answers) < _MOST:
+        if len(self._answers) < MOST_ADDRESSES:
             self._answers[address] = answer
             self._has_new = True
 
     def save(self) -> None:
         """Write the answers for other runs, if some are new."""
-        if self._key and self._has_new:
-            text = json.dumps(write_answers(self._answers), separators=(",", ":"))
-            self._files.keep(self._key, [text.encode()])
+        if self._has_new:
+            self._file.save(write_answers(self._answers))
             self._has_new = False
-
-
-def answers_folder() -> str:
-    """Return the folder of the answers in the user's caches."""
-    return os.path.join(cache_home(), "purebpf", "types")
-
-
-@cache
-def code_version() -> str:
-    """Return a name for the code that makes answers; another version may know better."""
-    digest = hashlib.sha256(_version.__version__.encode())
-    with suppress(OSError, TypeError):  # the decoder, which does not say its version
-        decoder = os.stat(iced_x86.__file__)
-        digest.update(f"{decoder.st_size} {decoder.st_mtime_ns}".encode())
-    for file in sorted(files("purebpf.dataflow").iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".py"):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]

@@ -9,23 +9,19 @@ same bytes. Only the user who wrote them can read them: they have addresses of t
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from purebpf.dataflow.kernel_code import Span
 from purebpf.dataflow.slab_evidence import Verdict
 from purebpf.dataflow.stored import Answer, read_answers, write_answers
-from purebpf.files.cache_files import CacheFiles
 from purebpf.loader.types.kernel_btf import kernel_btf
 from purebpf.syscall import proc
 from purebpf.tools.sampleip.slab_objects import SlabObject
-from purebpf.tools.types.kept_answers import LIMIT, answers_folder, code_version
+from purebpf.tools.types.answer_file import MOST_ADDRESSES, AnswerFile, code_version
 
 __all__ = ["KeptKernel", "Weighed"]
 
-_MOST = 1 << 16
-"""Addresses, and as many judgements."""
 _NOTHING = ""
 _ADDRESS = 5
 """The column of /proc/modules with the address of a module."""
@@ -53,34 +49,16 @@ class KeptKernel:
         directory: str | None = None,
     ) -> None:
         self._span, self._read = span, read
-        self._key = _key(is_precise=is_precise)
-        self._files = CacheFiles(directory or answers_folder(), LIMIT)
+        self._file = AnswerFile(_key(is_precise=is_precise), directory)
         self._codes: dict[int, str] = {}
         self._answers: dict[int, Answer] = {}
         self._registers: dict[int, str] = {}
         self._weighed: dict[_Evidence, Weighed] = {}
         self._is_same: dict[int, bool] = {}
         self._has_new = False
-        if self._key:
-            self._load()
-
-    def _load(self) -> None:
-        try:
-            reader = self._files.open(self._key)
-            stored = json.loads(reader(0, min(reader.size, LIMIT)))
-            found = read_answers(stored)
-            self._codes = {int(start): str(code) for start, code in stored["codes"].items()}
-            self._answers = {int(at): found[number] for at, number in stored["kernel"].items()}
-            self._registers = {int(at): str(name) for at, name in stored["registers"].items()}
-            self._weighed = {
-                (int(at), str(cache), int(size), int(offset)): (found[number], Verdict(verdict))
-                for at, cache, size, offset, number, verdict in stored["weighed"]
-            }
-        except OSError:
-            return
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            self._files.drop(self._key)
-            self._codes, self._answers, self._registers, self._weighed = {}, {}, {}, {}
+        stored = self._file.load(_read_stored)
+        if stored is not None:
+            self._codes, self._answers, self._registers, self._weighed = stored
 
     def get(self, address: int) -> Answer | None:
         """Return the answer for an address; None: not kept, or its function has changed since."""
@@ -130,7 +108,7 @@ class KeptKernel:
 
     def add(self, address: int, answer: Answer) -> None:
         """Note an answer."""
-        if len(self._answers) < _MOST and self._begin(address):
+        if len(self._answers) < MOST_ADDRESSES and self._begin(address):
             self._answers[address] = answer
 
     def add_weighed(
@@ -144,14 +122,14 @@ class KeptKernel:
             found: the object that this register led to.
             weighed: the judgement.
         """
-        if len(self._weighed) < _MOST and self._begin(address):
+        if len(self._weighed) < MOST_ADDRESSES and self._begin(address):
             self._registers[address] = register
             if found is not None:
                 self._weighed[address, *found] = weighed
 
     def _begin(self, address: int) -> bool:
         """Return True if answers about a function can be kept."""
-        span = self._span(address) if self._key else None
+        span = self._span(address) if self._file.key else None
         if span is None:
             return False
         if not self._holds(address):
@@ -165,7 +143,7 @@ class KeptKernel:
 
     def save(self) -> None:
         """Write the answers for other runs, if some are new."""
-        if not (self._key and self._has_new):
+        if not self._has_new:
             return
         self._has_new = False
         numbers: dict[int, int] = {}
@@ -183,8 +161,24 @@ class KeptKernel:
         ]
         stored: dict[str, Any] = write_answers(rows)
         stored |= {"codes": self._codes, "kernel": kernel, "registers": self._registers}
-        text = json.dumps(stored | {"weighed": weighed}, separators=(",", ":"))
-        self._files.keep(self._key, [text.encode()])
+        self._file.save(stored | {"weighed": weighed})
+
+
+def _read_stored(
+    stored: dict[str, Any],
+) -> tuple[dict[int, str], dict[int, Answer], dict[int, str], dict[_Evidence, Weighed]]:
+    """Return codes, answers, registers and judgements."""
+    found = read_answers(stored)
+    weighed = {
+        (int(at), str(cache), int(size), int(offset)): (found[number], Verdict(verdict))
+        for at, cache, size, offset, number, verdict in stored["weighed"]
+    }
+    return (
+        {int(start): str(code) for start, code in stored["codes"].items()},
+        {int(at): found[number] for at, number in stored["kernel"].items()},
+        {int(at): str(name) for at, name in stored["registers"].items()},
+        weighed,
+    )
 
 
 def _types() -> bytes | memoryview:
