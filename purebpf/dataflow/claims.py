@@ -10,7 +10,7 @@ from purebpf.dataflow.code import Access, Code, access_of, is_whole
 from purebpf.dataflow.flow import Flow
 from purebpf.dataflow.indexed import find_indexed
 from purebpf.dataflow.layout import PADDING, SEVERAL, find, is_record, name_of
-from purebpf.dataflow.pointers import TASK_STACK, Pointer, State
+from purebpf.dataflow.pointers import TASK_STACK, Pointer, State, inside
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
@@ -308,10 +308,10 @@ def _resolve(place: Pointer, access: Access, *, follows_elements: bool) -> Claim
         return Unclaimed.INCOMPLETE if is_declared else Unclaimed.UNKNOWN_BASE
     is_inside = 0 <= offset < whole
     if not is_inside and not _is_open(of):
-        follows_elements |= not is_record(of) and bare(of) is not None
-        if (offset < 0 and not place.moved) or not follows_elements:
+        within = inside(place) if follows_elements or not is_record(of) else None
+        if within is None:
             return Unclaimed.OUTSIDE
-        offset %= whole
+        offset = within
     if place.moved > 0:
         found = find_indexed(of, offset, access.size, place.moved, is_fixed=place.is_fixed)
         if found is None:

@@ -25,7 +25,7 @@ from purebpf.dataflow.code import (
 )
 from purebpf.dataflow.containers import contains, fits
 from purebpf.dataflow.layout import is_record, overlaid
-from purebpf.dataflow.numbers import clears_byte, is_null, product
+from purebpf.dataflow.numbers import clears_byte, half_product, is_null, product
 from purebpf.dataflow.pointers import (
     NULL,
     Pointer,
@@ -34,6 +34,7 @@ from purebpf.dataflow.pointers import (
     factor_of,
     find_in,
     held,
+    inside,
     is_inside,
     merge,
     move,
@@ -192,7 +193,8 @@ class Flow:
         known = self.before[number]
         if known is state:
             return False
-        merged = state if known is None else merge(known, state)
+        follows_elements = self.scope.follows_elements
+        merged = state if known is None else merge(known, state, follows_elements=follows_elements)
         address = self.code.instructions[number].ip
         declared = self.scope.declared(address)
         if declared:
@@ -298,7 +300,12 @@ class Flow:
             if variable is None:
                 return state.get(_SLOT - offset)
             of, offset = variable
-        if not self.scope.follows_elements and offset >= byte_size(of):
+        if self.scope.follows_elements:
+            within = inside(place._replace(of=of, offset=offset))
+            if within is None:
+                return None
+            offset = within
+        elif offset >= byte_size(of):
             return None
         found = find_in(of, offset, _WORD)
         if found is None and not self.scope.follows_elements:
@@ -367,8 +374,10 @@ class Flow:
             register = instruction.op0_register
             if is_whole(register):
                 value = self._value(instruction, state) or product(instruction, state)
-                if value is not None:
-                    after[register] = value
+            else:
+                value = half_product(instruction, state)
+            if value is not None:
+                after[full(register)] = value
         return after
 
     def _call(self, instruction: Instruction, state: State) -> State:

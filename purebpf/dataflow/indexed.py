@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from purebpf.dataflow.layout import SEVERAL, Place, find
+from purebpf.dataflow.layout import SEVERAL, Place, find, tail_of
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
@@ -30,11 +30,14 @@ class _Array(NamedTuple):
     stride: int
     size: int
 
-    def takes(self, size: int, step: int) -> bool:
-        """Return True if an access of a size can step through the array."""
+    def takes(self, offset: int, size: int, step: int) -> bool:
+        """Return True if an access of a size, at a constant offset, can step through the array."""
         is_vector = size in _VECTORS and self.stride == self.size and size > self.size
         fits = size == self.size or is_vector
-        return fits and self.stride % step == 0
+        has_room = step % self.stride == 0 and step < self.end - self.first
+        if not fits or not (self.stride % step == 0 or has_room):
+            return False
+        return (offset - self.first) % min(step, self.stride) == 0
 
 
 def find_indexed(
@@ -76,18 +79,43 @@ def _behind_brackets(path: str) -> str:
 
 
 def _in_record(of: Type | None, offset: int, size: int, step: int) -> Place | None:
-    arrays = [array for array in _arrays(of, 0, _DEEPEST) if array.takes(size, step)]
+    whole = byte_size(of)
+    if step % whole == 0 and tail_of(of) is None:
+        return find(of, offset, size)  # the pointer was moved by whole objects
+    taking = (array for array in _arrays(of, 0, _DEEPEST, (offset, size, step)))
+    arrays = [array for array in taking if array.takes(offset, size, step)]
     if len(arrays) == 1:
         return find(of, arrays[0].first, min(size, arrays[0].size))
     if arrays:
-        return Place(SEVERAL, 0, byte_size(of), None, through_array=True, within=offset)
+        return Place(SEVERAL, 0, whole, None, through_array=True, within=offset)
     place = find(of, offset, size)
-    is_element = byte_size(of) % step == 0 and place.type is not None and place.size == size
-    return place if not arrays and is_element and not place.within else None
+    is_element = whole % step == 0 and place.type is not None and place.size == size
+    if not is_element or place.within:
+        return None
+    if step >= size and any(_is_like(of, offset + by, place, size) for by in (-step, step)):
+        return Place(SEVERAL, 0, whole, None, through_array=False, within=offset)
+    return place
 
 
-def _arrays(of: Type | None, start: int, depth: int) -> Iterator[_Array]:
-    """Yield the scalars in arrays of a record, at most 256 and eight levels deep."""
+def _is_like(of: Type | None, offset: int, place: Place, size: int) -> bool:
+    """Return True for a member like another one: an index may lead from one to the other.
+
+    As in `(&vector->x)[i]`.
+    """
+    if not 0 <= offset < byte_size(of):
+        return False
+    other = find(of, offset, size)
+    return bare(other.type) is bare(place.type) and not other.within
+
+
+def _arrays(
+    of: Type | None, start: int, depth: int, access: tuple[int, int, int]
+) -> Iterator[_Array]:
+    """Yield the scalars in arrays of a record, at most 256 and eight levels deep.
+
+    `access` is the constant, the size and the step of an access. With a step of whole elements,
+    only the scalar that the constant leads to is one.
+    """
     record = bare(of)
     if record is None or not depth:
         return
@@ -96,12 +124,14 @@ def _arrays(of: Type | None, start: int, depth: int) -> Iterator[_Array]:
         if kind is None:
             continue
         if kind.kind in (Kind.STRUCT, Kind.UNION):
-            yield from _arrays(kind, start + member.offset, depth - 1)
+            yield from _arrays(kind, start + member.offset, depth - 1, access)
         elif kind.kind is Kind.ARRAY:
-            yield from _elements(kind, start + member.offset, depth - 1)
+            yield from _elements(kind, start + member.offset, depth - 1, access)
 
 
-def _elements(array: Type, start: int, depth: int) -> Iterator[_Array]:
+def _elements(
+    array: Type, start: int, depth: int, access: tuple[int, int, int]
+) -> Iterator[_Array]:
     element, end = bare(array.target), start + byte_size(array)
     stride = byte_size(element)
     while element is not None and element.kind is Kind.ARRAY:
@@ -109,12 +139,19 @@ def _elements(array: Type, start: int, depth: int) -> Iterator[_Array]:
         element = bare(element.target)
     if element is None or not stride:
         return
-    if element.kind in (Kind.STRUCT, Kind.UNION):
-        for member in element.members[:_MOST]:
-            kind = bare(member.type)
-            size = byte_size(kind)
-            if kind is not None and kind.kind in (Kind.SCALAR, Kind.POINTER) and size:
-                yield _Array(start + member.offset, end, stride, size)
-        yield from _arrays(element, start, depth)
-    else:
+    if element.kind not in (Kind.STRUCT, Kind.UNION):
         yield _Array(start, end, stride, stride)
+        return
+    offset, size, step = access
+    if step % stride == 0:
+        inside = (offset - start) % stride
+        place = find(element, inside, size)
+        if place.type is not None and place.size == size and not place.within:
+            yield _Array(start + inside, end, stride, size)
+        return
+    for member in element.members[:_MOST]:
+        kind = bare(member.type)
+        size = byte_size(kind)
+        if kind is not None and kind.kind in (Kind.SCALAR, Kind.POINTER) and size:
+            yield _Array(start + member.offset, end, stride, size)
+    yield from _arrays(element, start, depth, access)

@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from purebpf.dataflow.types import Kind, Member, Type, bare, byte_size, spell
 from purebpf.tuples import NamedTuple
 
-__all__ = ["OVERLAY", "PADDING", "SEVERAL", "Place", "find", "is_record", "name_of", "overlaid"]
+__all__ = [
+    "OVERLAY",
+    "PADDING",
+    "SEVERAL",
+    "Place",
+    "find",
+    "is_record",
+    "name_of",
+    "overlaid",
+    "tail_of",
+]
 
 _DEEPEST = 32
 _EXTENTS = "extents"
@@ -58,6 +68,23 @@ def find(of: Type | None, offset: int, size: int) -> Place:
     if place is None:
         place = current.places[key] = _find(current, offset, size)
     return place
+
+
+def tail_of(of: Type | None) -> tuple[int, int] | None:
+    """Return the place of a record's last array that extends behind it, and the element's size.
+
+    Such an array has no length, or the length 1 of old C; None: there is no such array.
+    """
+    stripped = bare(of)
+    if stripped is None or stripped.kind is not Kind.STRUCT or not stripped.members:
+        return None
+    last = max(stripped.members, key=lambda member: member.offset)
+    kind = bare(last.type)
+    if kind is not None and kind.kind is Kind.ARRAY and kind.count <= 1:
+        element = byte_size(kind.target)
+        return (last.offset, element) if element else None
+    inside = tail_of(kind)
+    return inside and (last.offset + inside[0], inside[1])
 
 
 def _find(current: Type | None, offset: int, size: int) -> Place:

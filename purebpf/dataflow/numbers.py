@@ -6,10 +6,10 @@ import math
 
 from iced_x86 import Instruction, Mnemonic, OpKind, Register, RegisterExt
 
-from purebpf.dataflow.code import constant_of, displacement
+from purebpf.dataflow.code import constant_of, displacement, full
 from purebpf.dataflow.pointers import NUMBER, Pointer, State, factor_of
 
-__all__ = ["clears_byte", "is_null", "product"]
+__all__ = ["clears_byte", "half_product", "is_null", "product"]
 
 _HALF = 4
 _THREE = 3
@@ -34,10 +34,10 @@ def is_null(instruction: Instruction) -> bool:
 def product(instruction: Instruction, state: State) -> Pointer | None:
     """Return the factor of a number that was multiplied, as an index by the size of a struct."""
     mnemonic, constant = instruction.mnemonic, None
-    source = int(instruction.op0_register)
+    source = full(instruction.op0_register)
     if mnemonic == Mnemonic.IMUL and instruction.op_count == _THREE:
         constant = instruction.immediate(2)
-        source = int(instruction.op1_register) if instruction.op1_kind == OpKind.REGISTER else 0
+        source = full(instruction.op1_register) if instruction.op1_kind == OpKind.REGISTER else 0
     elif mnemonic == Mnemonic.SHL and instruction.op1_kind == OpKind.IMMEDIATE8:
         constant = 1 << instruction.immediate8
     elif mnemonic == Mnemonic.LEA:
@@ -46,16 +46,25 @@ def product(instruction: Instruction, state: State) -> Pointer | None:
         step = math.gcd(factor_of(state, source), constant_of(instruction) or 0)
         return Pointer(NUMBER, 0, step) if step > 1 else None
     elif mnemonic == Mnemonic.ADD and instruction.op1_kind == OpKind.REGISTER:
-        step = math.gcd(factor_of(state, source), factor_of(state, instruction.op1_register))
+        step = math.gcd(factor_of(state, source), factor_of(state, full(instruction.op1_register)))
         return Pointer(NUMBER, 0, step) if step > 1 else None
     if constant is None or not 1 < constant < _LARGEST:
         return None
     return Pointer(NUMBER, 0, constant * factor_of(state, source))
 
 
+def half_product(instruction: Instruction, state: State) -> Pointer | None:
+    """Return the factor of a product of 32 bits; None: it has none that an overflow leaves."""
+    if RegisterExt.size(instruction.op0_register) != _HALF:
+        return None
+    number = product(instruction, state)
+    is_power = number is not None and not number.moved & (number.moved - 1)
+    return number if is_power else None
+
+
 def _sum(instruction: Instruction, state: State) -> Pointer | None:
     """Return the factor of `base + index * scale`, as `lea (%rax,%rax,4)` multiplies by five."""
-    base, index = int(instruction.memory_base), int(instruction.memory_index)
+    base, index = full(instruction.memory_base), full(instruction.memory_index)
     scale = instruction.memory_index_scale
     if index == Register.NONE or displacement(instruction):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from purebpf.dataflow.layout import find
+from purebpf.dataflow.layout import find, is_record, tail_of
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
@@ -20,6 +20,7 @@ __all__ = [
     "factor_of",
     "find_in",
     "held",
+    "inside",
     "is_inside",
     "merge",
     "move",
@@ -86,9 +87,31 @@ def move(pointer: Pointer, constant: int, by: int) -> Pointer:
     return pointer._replace(offset=pointer.offset + constant, moved=moved)
 
 
+def inside(pointer: Pointer) -> int | None:
+    """Return the offset of a pointer within its object, or within an element of an array.
+
+    None: it leads outside, perhaps to another part of a class or struct that begins with the
+    object. A pointer to a record leads to another element only if code moves it.
+    """
+    of, offset = pointer.of, pointer.offset
+    whole = byte_size(of)
+    if not whole or 0 <= offset < whole:
+        return offset
+    if pointer.moved or not is_record(of):
+        return offset % whole if offset > 0 or pointer.moved else None
+    tail = tail_of(of)
+    if tail is None or offset < 0:
+        return None
+    start, element = tail
+    return start + (offset - start) % element
+
+
 def wrap(pointer: Pointer | None) -> Pointer | None:
-    """Bring a pointer behind its object back into it: it leads to the next element."""
-    if pointer is None or pointer.of is None:
+    """Bring a pointer behind its object back into it: it leads to the next element.
+
+    A pointer to a record stays outside; `merge` says whether a loop moves it.
+    """
+    if pointer is None or pointer.of is None or (is_record(pointer.of) and not pointer.moved):
         return pointer
     whole = byte_size(pointer.of)
     if not whole or 0 <= pointer.offset < whole:
@@ -116,7 +139,7 @@ def is_inside(pointer: Pointer, size: int) -> bool:
     return 0 <= pointer.offset <= byte_size(pointer.of) - size
 
 
-def merge(one: State, other: State) -> State:
+def merge(one: State, other: State, *, follows_elements: bool = False) -> State:
     """Return the pointers that two paths have in common.
 
     A loop over an array moves its pointer; the pointer stays known, as one to any element.
@@ -134,7 +157,17 @@ def merge(one: State, other: State) -> State:
             merged[key] = value._replace(moved=math.gcd(value.moved, also.moved))
         elif also is not None and value.of is not None and _is_neighbour(value, also):
             merged[key] = move(value, 0, ELEMENT)
+        elif also is not None and follows_elements and _is_next(value, also):
+            offset = value.offset % byte_size(value.of)
+            merged[key] = move(value._replace(offset=offset), 0, ELEMENT)
     return merged
+
+
+def _is_next(one: Pointer, other: Pointer) -> bool:
+    """Return True for the same place in two objects of an array, as a loop steps through it."""
+    whole = byte_size(one.of)
+    is_same = other.of is not None and bare(one.of) is bare(other.of) and is_record(one.of)
+    return is_same and bool(whole) and (one.offset - other.offset) % whole == 0
 
 
 def _is_neighbour(one: Pointer, other: Pointer) -> bool:
@@ -157,9 +190,15 @@ def choose(known: Pointer | None, declared: Pointer) -> Pointer:
     """
     if known is not None and known.of is NUMBER and known.moved > 1:
         return known  # a product is no pointer, though clang says so of an index
-    if known is None or known.of is None or known.offset < 0 or not byte_size(known.of):
+    whole = byte_size(known.of) if known is not None else 0
+    if known is None or not whole:
         return declared
-    if bare(known.of) is bare(declared.of):
+    is_same = bare(known.of) is bare(declared.of)
+    if is_same and known.offset != declared.offset and _is_next(known, declared):
+        return declared._replace(moved=ELEMENT)  # the variable was moved to the next element
+    if known.offset < 0 or inside(known) is None:
+        return declared
+    if is_same:
         return known if known.offset == declared.offset else declared
-    inside = find(known.of, known.offset % byte_size(known.of), byte_size(declared.of)).type
-    return known if inside is not None and bare(inside) is bare(declared.of) else declared
+    member = find(known.of, known.offset % whole, byte_size(declared.of)).type
+    return known if member is not None and bare(member) is bare(declared.of) else declared

@@ -112,6 +112,89 @@ APART long no_type(void *memory, long at) {
   return *(long *)((char *)memory + at);
 }
 
+/* A struct that begins with a part which others point to, as C++ classes begin
+ * with their base. */
+struct link {
+  struct link *next;
+};
+struct item {
+  struct link link;
+  int value, weight;
+  struct link *other;
+};
+
+APART long derived_value(struct link *link) {
+  long sum = 0;
+  for (; link; link = link->next)
+    sum += ((struct item *)link)->value;
+  return sum;
+}
+
+APART long derived_other(struct link *link) {
+  return (long)((struct item *)link)->other->next;
+}
+
+APART long derived_address(struct link *link, long (*call)(void)) {
+  int *value = &((struct item *)link)->weight;
+  call();
+  return *value + value[-1];
+}
+
+APART long stepped_links(struct link *links, int count) {
+  long sum = 0;
+  for (int i = 0; i < count; i++)
+    sum += (long)links[i].next;
+  return sum;
+}
+
+struct vector {
+  float x, y, z, w;
+};
+
+APART float coordinate(struct vector *of, int i) { return (&of->x)[i]; }
+
+struct cell {
+  int x, y, z, more[13];
+};
+struct board {
+  long before[4];
+  struct cell cells[64];
+};
+
+APART long board_z(struct board *of) {
+  long sum = 0;
+  for (int i = 0; i < 400; i++)
+    sum += of->cells[(i * 37) & 63].z;
+  return sum;
+}
+
+struct packed {
+  long head;
+  unsigned small : 8, large : 24;
+  unsigned tail;
+};
+
+APART long packed_tail(struct packed *of, int count) {
+  long sum = 0;
+  for (int i = 0; i < 64; i++)
+    sum += of[(i * 37) & (count - 1)].tail;
+  return sum;
+}
+
+APART long packed_large(struct packed *of, int count) {
+  long sum = 0;
+  for (int i = 0; i < 64; i++)
+    sum += of[(i * 37) & (count - 1)].large;
+  return sum;
+}
+
+struct row {
+  long count;
+  struct node *items[1]; /* as many as were allocated */
+};
+
+APART long row_third(struct row *of) { return of->items[2]->key; }
+
 static long one(void) { return 1; }
 
 int main(int count, char **words) {

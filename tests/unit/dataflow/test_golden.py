@@ -38,6 +38,15 @@ MEMBERS = {
     "union_number": {"either.(union)"},
     "after_call_key": {"node.key", "node *."},
     "no_type": set(),
+    "derived_value": {"link.next", "item.value"},
+    "derived_other": {"link.next", "item.other"},
+    "derived_address": {"item.value", "item.weight", "int."},
+    "stepped_links": {"link.next"},
+    "coordinate": {"vector.(several members)"},
+    "board_z": {"board.cells[].z"},
+    "packed_tail": {"packed.tail"},
+    "packed_large": {"packed.large", "packed.small/large"},
+    "row_third": {"row.items[]", "node.key"},
 }
 """The data that each function touches; a pointer in an array or a variable is `node *.`."""
 
@@ -45,6 +54,8 @@ SEEN = {
     "walk_hot": "node.hot", "mark_flags": "node.flags",
     "global_high": "grid.pairs[].high", "nested_low": "node.in.low", "bag_count": "bag.count",
     "union_number": "either.(union)", "after_call_key": "node.key",
+    "stepped_links": "link.next", "board_z": "board.cells[].z", "packed_tail": "packed.tail",
+    "row_third": "row.items[]",
 }  # fmt: skip
 """Members that a claim must name, whatever the compiler does."""
 
