@@ -23,6 +23,8 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from purebpf.btf.types.parse import Btf
 from purebpf.dataflow.btf_types import BtfTypes
 from purebpf.dataflow.claims import Claim

@@ -112,7 +112,7 @@ def _find(current: Type | None, offset: int, size: int) -> Place:
             return Place(
                 path, start, byte_size(current), (current if fits else None), is_array, left
             )
-    return Place(path or "?", start, 0, None, is_array, left)
+    return Place(path or "?", start, size, None, is_array, left)  # bit fields
 
 
 def _join(path: str, name: str) -> str:
