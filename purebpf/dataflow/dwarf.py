@@ -287,7 +287,7 @@ class _Types(Section):
 
 
 def _with_imported(top: Entry, depth: int = 4) -> Iterator[Entry]:
-    """Yield the entries of a unit, and those of the units that it imports, as dwz(1) makes them."""
+    """Yield the entries of a unit and of the units that it imports; dwz(1) makes such units."""
     for entry in top.iter_children():
         if entry.tag == "DW_TAG_imported_unit" and depth:
             yield from _with_imported(entry.follow("DW_AT_import"), depth - 1)

@@ -1,4 +1,4 @@
-"""Two BTFs as one: the types of the second behind those of the first.
+"""Two BTFs as one: the types of the first, then of the second.
 
 Source: Documentation/bpf/btf.rst, "BTF Type and String Encoding".
 """

@@ -82,7 +82,7 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _are_futexes(stays: list[Stay]) -> bool:
-    """Return True for locks that wait in futex(2): those of Java do not, nor those that nap."""
+    """Return True for locks that wait in futex(2): Java's locks do not, nor locks that nap."""
     return not any(map(is_java, stays[0].user)) and "nanosleep" not in stays[0].call
 
 

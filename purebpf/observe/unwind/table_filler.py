@@ -32,7 +32,7 @@ _MOST_PREPARED = 4096
 
 
 class WalkEnd(NamedTuple):
-    """Where a walk in BPF ended.
+    """The end of a walk in BPF.
 
     Attributes:
         pc: an address of code; a return address unless `is_exact`.
@@ -246,7 +246,7 @@ class TableFiller(Closing):
     def get_ready(self, tgid: int, time_ns: int) -> None:
         """Have `work_ahead` build the rules of all files of a process.
 
-        Also those of each process that is published from now on: its next stacks may run through
+        The same for each process that is published from now on: its next stacks may run through
         any of its files, and may be too many to be copied.
 
         Args:

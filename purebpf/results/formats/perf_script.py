@@ -90,8 +90,8 @@ def parse(lines: Iterable[str], source: str = "perf script") -> Profile:
 
 
 def _after_header(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield numbers and lines, without those of `--header`, of which one may be a command with
-    several lines.
+    """Yield numbers and lines behind the header of `--header`, where a command may have several
+    lines.
     """
     is_header = False
     for number, line in enumerate(lines, 1):

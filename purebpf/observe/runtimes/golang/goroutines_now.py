@@ -47,8 +47,8 @@ def find_goroutines(pid: int) -> int | None:
 def inlined_functions(pid: int, addresses: Iterable[int]) -> dict[int, tuple[str, ...]]:
     """Return the functions that are inlined at return addresses, the innermost first.
 
-    Addresses without any are left out, as are those of processes that have ended, and of programs
-    without a symbol table.
+    Addresses without any are left out. So are addresses of processes that have ended, and of
+    programs without a symbol table.
 
     Args:
         pid: a process of a Go program.
