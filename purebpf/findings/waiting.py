@@ -17,7 +17,14 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
+from purebpf.findings.kernel_reasons import (
+    call_of,
+    is_call_without_wait,
+    is_in_connect,
+    kind_by_kernel,
+)
 from purebpf.findings.ownership import FrameLike, Program, is_interpreter, is_java, short_name
+from purebpf.findings.wait_purposes import purpose_of_condition
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
@@ -27,7 +34,6 @@ __all__ = [
     "Side",
     "are_deeper_than_home",
     "handles_a_request",
-    "is_in_fsync",
     "judge",
     "takes_jobs",
 ]
@@ -41,58 +47,7 @@ class Side(Enum):
     UNKNOWN = "unknown"
 
 
-_BY_KERNEL = tuple(
-    (kind, compile_later(rf"_*(x64_sys_|do_|se_sys_)?({pattern})"))
-    for kind, pattern in (
-        ("futex", r"futex_"),
-        ("sleep", r"hrtimer_nanosleep|nanosleep|common_nsleep"),
-        ("epoll", r"epoll_wait|ep_poll"),
-        ("pipe-read", r"(anon_)?pipe_read|fifo_open|wait_for_partner"),
-        ("pipe-write", r"(anon_)?pipe_write"),
-        ("accept", r"\w*_accept$|inet_csk_wait_for_connect"),
-        ("child", r"wait$|kernel_wait|kernel_waitid|wait4"),
-        ("signal", r"sigsuspend|sigtimedwait|sys_pause|pause$|signalfd_"),
-        ("tty", r"n_tty_|tty_read"),
-        (
-            "sock-write",
-            r"sk_stream_wait_memory|sock_alloc_send_pskb|sock_wait_for_wmem|unix_wait_for_peer",
-        ),
-        (
-            "sock-read",
-            r"(tcp|udp|inet|unix_\w*)_recvmsg|sk_wait_data|unix_stream_(read|data)|__?skb_(wait|recv)",
-        ),
-        ("connect", r"inet_(stream_|wait_for_)?connect|unix_stream_connect"),
-        ("file-lock", r"flock_lock|posix_lock|locks_lock|fcntl_setlk"),
-        (
-            "fsync",
-            r"\w*fsync|\w+_sync_file|jbd2_(log_wait|complete)|file_write_and_wait|\w+_log_force",
-        ),
-        ("queue-full", r"mq_timedsend|msg_?snd"),
-        ("semaphore", r"semtimedop|msg_?rcv|mq_timedreceive|eventfd_read"),
-        ("io-uring", r"io_cqring_wait|io_wq"),
-        ("request", r"fuse_dev_|fanotify_read|inotify_read"),
-        ("remote-file", r"rpc_wait_bit|nfs4?_wait|request_wait_answer|fuse_|cifs_|p9_client|ceph_"),
-        (
-            "memory-limit",
-            r"mem_cgroup_handle_over|try_charge|try_to_free_mem_cgroup|mem_cgroup_oom",
-        ),
-        ("reclaim", r"reclaim_throttle|throttle_direct_reclaim|shrink_(node|lruvec)"),
-        ("reclaim", r"do_try_to_free_pages|__alloc_pages_direct|congestion_wait|compact_zone"),
-        ("dirty-pages", r"balance_dirty_pages"),
-        ("kernel-lock", r"rwsem_down|mutex_lock|__mutex|percpu_rwsem|down_(read|write)"),
-        ("disk", r"io_schedule|folio_wait|submit_bio|blk_|blkdev|iomap|bio_wait|swap_read"),
-        ("disk", r"rq_qos_wait|wbt_wait|jbd2_|wait_transaction_locked|start_this_handle|lock_page"),
-        ("disk", r"(ext4|xfs|btrfs)_"),
-        ("poll", r"sys_poll|do_select|select|poll"),
-        ("stopped", r"signal_stop|ptrace_stop|cgroup_freeze|freezer_trap|refrigerator"),
-    )
-)
-_FSYNC = dict(_BY_KERNEL)["fsync"]
-_CONNECT = dict(_BY_KERNEL)["connect"]
 _BY_STATE = {"gil": "gil", "monitor": "jvm-monitor"}
-_DEPTH = 14
-"""Kernel frames that are looked at."""
-
 _ALWAYS_WORK = frozenset(
     {
         *("fsync", "disk", "pipe-write", "sock-write", "connect", "memory-limit", "dirty-pages"),
@@ -102,18 +57,6 @@ _ALWAYS_WORK = frozenset(
         *("call", "reclaim", "remote-file"),
     }
 )
-_NO_WAITS = frozenset(
-    {
-        *("open", "openat", "close", "stat", "lstat", "fstat", "newfstatat", "statx", "access"),
-        *("unlink", "unlinkat", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir"),
-        *("link", "symlink", "readlink", "getdents64", "truncate", "ftruncate", "fallocate"),
-        *("mmap", "munmap", "mremap", "mprotect", "madvise", "brk", "mlock", "membarrier"),
-        *("execve", "clone", "clone3", "fork", "mount", "umount2", "setns", "unshare"),
-        *("shutdown", "bind", "listen", "socket", "setsockopt", "getsockopt", "chmod", "chown"),
-        *("epoll_ctl", "eventfd2", "timerfd_create", "bpf", "init_module", "finit_module"),
-    }
-)
-"""Calls that nobody makes in order to wait."""
 _IDLE_UNLESS_CALLED = frozenset(
     {"sleep", "cond", "semaphore", "pipe-read", "poll", "child", "other"}
 )
@@ -126,40 +69,6 @@ _PYTHON_QUEUES = compile_later(
     r"(Condition|Event|Barrier|Semaphore|BoundedSemaphore)\.|Thread\.(join|_wait_for)|\w*Queue\.(get|put)|_worker$"
 )
 _PYTHON_LIBRARY = compile_later(r"/(queue|threading|concurrent/futures/\w+)\.py$")
-_LIBRARIES_THAT_WAIT = (
-    (
-        "barrier",
-        compile_later(
-            r"(__)?(pthread|gomp(_team)?)_barrier_wait|std::barrier.*wait|std::sync::barrier|"
-            r"Barrier\.wait$"
-        ),
-    ),
-    (
-        "result",
-        compile_later(
-            r"std::(__atomic_futex_unsigned_base|__basic_future|__future_base)|Future\.result$"
-        ),
-    ),
-    ("queue-full", compile_later(r".*Queue\.put$|.*[Cc]hannel<.*>::send")),
-    (
-        "permit",
-        compile_later(
-            r".*Semaphore\.(acquire|__enter__)$|.*counting_semaphore.*::.*acquire|"
-            r".*__(atomic|platform)_semaphore.*::_M_(try_)?acquire|"
-            r".*[Pp]ool\w*\.(_?get_?conn\w*|_do_get|acquire|borrow\w*|checkout|lease)$"
-        ),
-    ),
-)
-_FUNCTIONS_THAT_WAIT = tuple(
-    (kind, compile_later(rf"(block .*in )?(.*(::|[._]))?({verbs})(_\w+)?(\(.*)?$"))
-    for kind, verbs in (
-        ("queue-full", "push|put|enqueue|offer"),
-        ("permit", "acquire|borrow|checkout|check_out|lease|rent|(get|take|with)_?conn(ection)?"),
-    )
-)
-"""Of libraries, and of programs themselves, which are named for what they do."""
-_NEAR = 12
-"""Frames inside of which a call of a queue or of a pool of permits leads to its wait."""
 _NATIVE_LOCKS = compile_later(
     r"pthread_mutex_lock|lll_lock|lll_mutex|mutex_lock_full|rwlock|futex_lock_pi|mtx_lock|"
     r"mutex_cond_lock|parking_lot|Mutex.*lock_contended|spin_lock"
@@ -213,7 +122,6 @@ _NAP_LOCKS = compile_later(
     re.IGNORECASE,
 )
 """Own functions that take a lock by sleeping and trying again."""
-_CALL = compile_later(r"__(?:x64|arm64|ia32|se)_sys_(\w+)$")
 _LIBRARY_FILES = compile_later(r".*/lib[^/]*\.so[\d.]*$")
 _RUNTIME_FILES = compile_later(
     r".*/(libc|libpthread|libstdc\+\+|libc\+\+|libpython|libruby|libperl|libjvm|libnode|libphp)[-.\d]"
@@ -275,10 +183,10 @@ def judge(
         is_connection: a poll has one descriptor, which is a socket.
         call: the system call that it waits in.
     """
-    kind = _BY_STATE.get(state) or _kind_by_kernel(kernel)
-    if kind == "other" and (call or _call_of(kernel)) in _NO_WAITS:
+    kind = _BY_STATE.get(state) or kind_by_kernel(kernel)
+    if kind == "other" and is_call_without_wait(call or call_of(kernel)):
         kind = "call"
-    elif kind == "sock-write" and (call == "connect" or any(map(_CONNECT.match, kernel))):
+    elif kind == "sock-write" and (call == "connect" or is_in_connect(kernel)):
         kind = "connect"  # a full queue of connections to accept
     if kind == "futex":
         kind = _kind_of_futex(user)
@@ -294,7 +202,7 @@ def judge(
     elif kind == "sleep" and _naps_for_lock(program, user):
         kind = "lock"
     if kind in ("cond", "semaphore"):
-        kind = _kind_of_condition(kind, program, user)
+        kind = purpose_of_condition(kind, program, user)
     own_at = [at for at, frame in enumerate(user) if program.owns(frame)]
     is_called = bool(own_at) and any(map(program.is_library, user[own_at[-1] + 1 :]))
     has_own = bool(own_at) or any(map(program.is_script_top, user))
@@ -360,21 +268,6 @@ def are_deeper_than_home(
     ]
 
 
-def is_in_fsync(kernel: Sequence[str]) -> bool:
-    """Return True for the kernel's functions of a thread in fsync(2), which may run, too: it starts
-    the writes.
-    """
-    return any(map(_FSYNC.match, kernel))
-
-
-def _kind_by_kernel(kernel: Sequence[str]) -> str:
-    for name in kernel[:_DEPTH]:
-        for kind, pattern in _BY_KERNEL:
-            if pattern.match(name):
-                return kind
-    return "other"
-
-
 def _kind_of_library(kind: str, user: Sequence[FrameLike]) -> str:
     """A wait inside of a loop's handler blocks the loop; PostgreSQL's latches are epolls."""
     if kind == "cond" and any(frame.name == _LOOP_RUN for frame in user):
@@ -418,26 +311,6 @@ def _naps_for_lock(program: Program, user: Sequence[FrameLike]) -> bool:
     own = next((frame for frame in user if program.owns(frame)), None)
     is_native = own is not None and own.kind in ("user", "inlined") and own.module != "[jit]"
     return own is not None and is_native and bool(_NAP_LOCKS.match(short_name(own.name)))
-
-
-def _call_of(kernel: Sequence[str]) -> str:
-    """The system call of a thread, by the kernel's functions; "" if they do not show it."""
-    return next((match[1] for name in kernel if (match := _CALL.match(name))), "")
-
-
-def _kind_of_condition(kind: str, program: Program, user: Sequence[FrameLike]) -> str:
-    """The purpose of a wait, by the library's call or by the own function that waits.
-
-    Takers of jobs wait likewise, but their functions are named otherwise.
-    """
-    for frame in user[:_NEAR]:
-        is_own = program.owns(frame)
-        for purpose, pattern in _FUNCTIONS_THAT_WAIT if is_own else _LIBRARIES_THAT_WAIT:
-            if pattern.match(frame.name):
-                return purpose
-        if is_own:
-            break
-    return kind
 
 
 def _kind_of_futex(user: Sequence[FrameLike]) -> str:

@@ -9,8 +9,9 @@ from purebpf.findings.evidence import Evidence, Stay, threads_of
 from purebpf.findings.facts import Endpoint
 from purebpf.findings.finding import Source
 from purebpf.findings.goroutines import are_coroutines
+from purebpf.findings.kernel_reasons import is_in_fsync
 from purebpf.findings.kinds import describe_kind
-from purebpf.findings.waiting import Side, is_in_fsync
+from purebpf.findings.waiting import Side
 
 __all__ = [
     "call_site",

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
+from purebpf.findings.kernel_reasons import is_in_fsync
 from purebpf.findings.rules.call_groups import started_by
 from purebpf.findings.rules.cpu import busiest_own
-from purebpf.findings.waiting import is_in_fsync
 from purebpf.findings.words import call_site, chief, count_threads
 
 __all__ = ["disk_waits", "synced_writes"]
