@@ -26,6 +26,7 @@ from purebpf.findings.finding import Source
 from purebpf.findings.goroutines import are_coroutines, goroutine_stays
 from purebpf.findings.ownership import Program, is_interpreter, is_script, spell_function
 from purebpf.findings.stays import Stay, seconds_of, threads_of
+from purebpf.findings.turns import with_turns
 from purebpf.findings.unread import fill_unread
 from purebpf.findings.waiting import (
     HAVE_HOMES,
@@ -143,7 +144,8 @@ class Evidence:
             if stay.kind in _OF_COROUTINES
             or (not are_coroutines(stay.user) and (stay.is_work or stay.is_called))
         )
-        return (*self._with_homes(stays), *at_work)
+        judged = tuple(self._with_homes(stays))
+        return (*with_turns(judged, self.program, self.wakers_of, self.elapsed_s), *at_work)
 
     @cached_property
     def goroutines(self) -> tuple[Stay, ...]:

@@ -12,6 +12,7 @@ from purebpf.findings.finding import Finding
 from purebpf.findings.grouping import by_function
 from purebpf.findings.ownership import short_name
 from purebpf.findings.rules.holders import are_goroutines, dump_of, inside
+from purebpf.findings.turns import take_turns
 from purebpf.findings.words import (
     call_site,
     chief,
@@ -46,8 +47,8 @@ _PYTHON_PROCESSES = compile_later(r"/(multiprocessing/\w+|concurrent/futures/pro
 _SHARED = frozenset({"queue-full", "semaphore", "pipe-read"})
 """Waits for something that another program may have, too."""
 _TIMER, _MOSTLY = 0, 0.5
-"""What ends a wait that has a timeout."""
-_PART = compile_later(r"lambda|::__|^syscall$")
+_PART = compile_later(r"lambda|::__|^syscall$|^_*(pthread_cond|futex)_")
+_PART = compile_later(r"lambda|::__|^syscall$|^_*pthread_cond_")
 """Functions inside of a library's, which nobody calls by these names."""
 _NUMBER = compile_later(r"\d+$")
 _STDERR = 2
@@ -258,10 +259,21 @@ def _offcpu(pid: int) -> tuple[str, ...]:
 
 
 def _who_has_one(evidence: Evidence, stays: list[Stay]) -> str:
-    """The activity of coroutines that hold the permit that others wait for."""
-    if not are_goroutines(stays):
+    """The activity of those that have the permit others wait for: coroutines, or threads that take
+    turns.
+    """
+    if are_goroutines(stays):
+        does = inside(evidence, stays[0].pid, stays[0].own, ("permit",))
+    elif stays[0].kind == "permit" and take_turns(evidence.wakers_of(stays), stays):
+        tids = {stay.tid for stay in stays}
+        others = (one for tid in tids for one in evidence.by_thread.get(tid, ()))
+        does = [
+            one
+            for one in others
+            if (one.is_work or one.kind == "sleep") and one.kind not in ("permit", "queue")
+        ]
+    else:
         return ""
-    does = inside(evidence, stays[0].pid, stays[0].own, ("permit",))
     activity = describe_activity(evidence, does)
     return f"who has one {activity}" if activity else "who has one did not show"
 
