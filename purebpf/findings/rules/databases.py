@@ -60,7 +60,7 @@ def waiting_backends(evidence: Evidence) -> Iterator[Finding]:
         names = ", ".join(evidence.name(process.pid) for process in idle[:3])
         suspect = f"idle in transaction: {names}{_client(evidence, idle[0].pid)}"
     else:
-        suspect = _runs(evidence, titled) or "pg_blocking_pids() names the holder"
+        suspect = _runs(evidence) or "pg_blocking_pids() names the holder"
     yield Finding(
         "db-lock",
         evidence.process(pids[0]).comm,
@@ -100,11 +100,19 @@ def _count(backends: int) -> str:
     return f"{backends} backends wait" if backends > 1 else "1 backend waits"
 
 
-def _runs(evidence: Evidence, titled: list[Process]) -> str:
-    """A clause about the commands of backends that do not wait: one of them may have the lock."""
+def _runs(evidence: Evidence) -> str:
+    """A clause about the commands of backends that do not wait: one of them may have the lock.
+
+    A backend that came or went has its last command only.
+    """
     commands: Counter[tuple[str, int]] = Counter()
-    for process in titled:
-        for title, times in process.titles.items():
+    for process in evidence.facts.processes:
+        titles = dict(process.titles)
+        if process.is_new or process.is_gone:
+            titles.setdefault(process.command, 1)
+        for title, times in titles.items():
+            if not title.startswith(_PREFIX):
+                continue  # the server's own process
             text = _CLUSTER.sub("", title.removeprefix(_PREFIX))
             words = text.split(maxsplit=_BEFORE_COMMAND)
             command = words[-1] if len(words) > _BEFORE_COMMAND else ""

@@ -118,3 +118,14 @@ def test_few_errors_are_usual() -> None:
     rare = (at_work("errfinish", seconds=0.02), at_work("AbortCurrentTransaction", seconds=0.01))
     assert said(find(failing(*rare))) == ""
     assert said(find(failing(*ERRORS, lines=9))) == ""
+
+
+def test_a_command_of_a_backend_that_came_and_went_is_named() -> None:
+    waiting_one = Process(20, 9, "postgres", POSTGRES, titles={f"{SESSION} SELECT waiting": 8})
+    short = Process(31, 9, "postgres", POSTGRES, f"{SESSION} VACUUM", titles={"": 6}, is_gone=True)
+    server = f"{POSTGRES} -D /data -p 5432"
+    parent = Process(9, 1, "postgres", POSTGRES, server, titles={server: 8})
+    (finding,) = find(Facts(10.0, 2, processes=(waiting_one, short, parent)))
+    assert finding.evidence[0].startswith("others run VACUUM (postgres (31)) meanwhile")
+    (finding,) = find(Facts(10.0, 2, processes=(waiting_one, parent)))
+    assert finding.evidence[0] == "pg_blocking_pids() names the holder"
