@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.facts import Endpoint, WaitSum
@@ -12,7 +12,7 @@ from purebpf.findings.ownership import is_interpreter
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import call_site, spell_endpoint, way_to
 
-__all__ = ["round_trips"]
+__all__ = ["questions_for_a_request", "round_trips"]
 
 _LEAST = 0.15
 _RATE, _SLOW_S = 200.0, 0.03
@@ -28,7 +28,12 @@ _RATE_OF_SCRIPTS = 3000.0
 _ASKED = 0.5
 """Sends for an answer: a stream of events has answers without questions."""
 _SENDS = frozenset({"sendto", "sendmsg", "sendmmsg", "write", "writev"})
+_RECEIVES = frozenset({"read", "readv", "recvfrom", "recvmsg"})
 _ACCEPTS = frozenset({"accept", "accept4"})
+_QUESTION = 2048
+"""Bytes of a send that may be a question; longer ones are parts of a file, or of a page."""
+_ONE_PEER = 0.8
+"""The part of a program's connections that go to the only one it asks."""
 
 
 def round_trips(evidence: Evidence) -> Iterator[Finding]:
@@ -52,6 +57,32 @@ def round_trips(evidence: Evidence) -> Iterator[Finding]:
             finding = _chatty(evidence, peer, sums, known)
             if finding is not None:
                 yield finding
+
+
+def questions_for_a_request(evidence: Evidence, pids: Sequence[int]) -> str:
+    """A clause about an event loop, or a program in Go, that asks one peer often for a request.
+
+    It waits for all its connections at once; the numbers of its calls and their sizes show it.
+    """
+    sent = [one for pid in pids for one in evidence.calls.get(pid, ()) if one.call in _SENDS]
+    sends = sum(one.times for one in sent if not one.error)
+    size = sum(one.size for one in sent if not one.error)
+    requests = _asked_by_clients(evidence, set(pids))
+    questions = min(sends, evidence.count_calls(pids, _RECEIVES, 0)) - requests
+    rate = questions / evidence.elapsed_s
+    if not requests or rate < _RATE_OF_COSTLY or size > _QUESTION * sends:
+        return ""
+    if questions < _A_REQUEST * requests:
+        return ""
+    peers: Counter[str] = Counter()
+    for end in (end for pid in pids for end in evidence.connections.ends_of(pid)):
+        if evidence.connections.side(end) is Side.CLIENT:
+            peers[spell_endpoint(end)] += 1
+    peer, times = next(iter(peers.most_common(1)), ("", 0))
+    if not times or times < _ONE_PEER * peers.total():
+        return ""
+    many = f"{questions / requests:.0f} times for one request"
+    return f"it asks {peer} {many} (N+1 queries, or retries): {rate:.0f} times a second"
 
 
 def _with_peer(evidence: Evidence, one: WaitSum) -> WaitSum:

@@ -1,0 +1,78 @@
+"""Programs with one wait for all their connections, which ask one peer often for each request."""
+
+from __future__ import annotations
+
+import pytest
+
+from purebpf.findings.facts import (
+    CallCount,
+    Endpoint,
+    Facts,
+    Process,
+    Socket,
+    Unanswered,
+    WaitSum,
+)
+from purebpf.findings.find import find
+from tests.support.builders.facts import facts, waiting
+
+PORT, PEER_PORT, SHOP, CLIENT, PEER = 8000, 6401, 7, 9, 5
+NODE = "/usr/bin/node"
+
+
+def asking(asked: int, *, requests: int = 80, size: int = 70, peers: int = 1) -> Facts:
+    """A shop in Node whose client waits, and the calls for its questions."""
+    to_shop = Endpoint("socket", "inet", "127.0.0.1", PORT, 40001, 70)
+    held = tuple(Unanswered(60 + n, 0.9, 0.3, "127.0.0.1", 40001 + n, PORT) for n in range(2))
+    ports = [PEER_PORT + n for n in range(peers)]
+    listeners = [Socket(50 + n, "tcp", "127.0.0.1", p, "", 0, 10) for n, p in enumerate(ports)]
+    ends = [
+        Socket(80 + n, "tcp", "127.0.0.1", 41000 + n, "127.0.0.1", p, 1)
+        for n, p in enumerate(ports)
+    ]
+    links = {4 + n: f"socket:[{80 + n}]" for n in range(peers)}
+    return facts(waiting(SHOP, SHOP, "epoll_wait"))._replace(
+        held=held,
+        waits=(WaitSum(CLIENT, CLIENT, "recvfrom", 3, 3, 0, to_shop, 9.0, requests, 0.4),),
+        calls=(
+            CallCount(SHOP, "write", 0, asked + requests, (asked + requests) * size, 4),
+            CallCount(SHOP, "read", 0, asked + requests, (asked + requests) * 41, 4),
+        ),
+        sockets=(Socket(49, "tcp", "127.0.0.1", PORT, "", 0, 10), *listeners, *ends),
+        descriptors={
+            SHOP: {3: "socket:[49]", 20: "socket:[60]", 21: "socket:[61]", **links},
+            PEER: {4 + n: f"socket:[{50 + n}]" for n in range(peers)},
+            CLIENT: {3: "socket:[70]"},
+        },
+        processes=(
+            Process(SHOP, 1, "node", NODE),
+            Process(PEER, 1, "stock", "/srv/stock"),
+            Process(CLIENT, 1, "client", "/srv/client"),
+        ),
+    )
+
+
+def said(measured: Facts) -> str:
+    return "; ".join("; ".join((one.text, *one.evidence)) for one in find(measured))
+
+
+def test_an_event_loop_that_asks_sixty_times_for_a_request() -> None:
+    text = said(asking(4800))
+    assert "it holds 1.8 requests at a time" in text
+    assert "it asks 127.0.0.1:6401 60 times for one request (N+1 queries, or retries)" in text
+    assert "480 times a second" in text
+
+
+@pytest.mark.parametrize(
+    "few",
+    [asking(400), asking(4800, size=9000), asking(4800, peers=2), asking(4800, requests=0)],
+    ids=["five questions each", "parts of a page", "two peers", "requests are not known"],
+)
+def test_others_are_not_said_to_ask_often(few: Facts) -> None:
+    assert "it asks" not in said(few)
+
+
+def test_small_reads_that_are_answers_say_who_is_asked() -> None:
+    text = said(asking(90_000)._replace(held=()))
+    assert "makes 9008 read calls a second of 41 bytes each" in text
+    assert "it asks 127.0.0.1:6401 1125 times for one request" in text
