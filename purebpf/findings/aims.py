@@ -1,21 +1,23 @@
 """The aim of a recommended command: a process that lives, or the whole machine. Pure.
 
 A command fails if its process has ended, and a finding may well be about such processes: a storm
-of short programs, a compiler. Then the command looks at another process of the finding, at the
-children of the closest living ancestor, or at the whole machine.
+of short programs, a compiler, a job that has just begun. Then the command looks at another process
+of the finding, at the closest ancestor that stays with its children, or at the whole machine.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.finding import Finding
 
 __all__ = ["aim"]
 
-_AIMS = ("-p", "dump")
-"""Words before a process ID."""
+_AIM = "-p"
+"""The word before a process ID; that of `dump` is its last word."""
 _TREE = "--tree"
-"""The option of `profile` and `exec` that also looks at children."""
+"""The option by which a command also looks at children."""
 _WHOLE_MACHINE = {
     "dump": ("offcpu",),
     "lock": ("offcpu",),
@@ -32,23 +34,25 @@ _INIT = 1
 def aim(evidence: Evidence, finding: Finding) -> Finding:
     """Return the finding with a command that does not fail for want of its process."""
     pid = _aimed_at(finding.command)
-    if not pid or _stays(evidence, pid):
+    if not pid or _is_settled(evidence, pid):
         return finding
-    other = next((one for one in finding.pids if _stays(evidence, one)), 0)
+    other = next((one for one in finding.pids if _is_settled(evidence, one)), 0)
     if other:
         return finding._replace(command=_replaced(finding.command, pid, other))
-    ancestor = _living_ancestor(evidence, pid) if _TREE in finding.command else 0
+    ancestor = _settled_ancestor(evidence, pid)
     if ancestor:
-        return finding._replace(command=_replaced(finding.command, pid, ancestor))
+        command = _with_children(_replaced(finding.command, pid, ancestor))
+        return finding._replace(command=command)
+    if _stays(evidence, pid):
+        return finding
     return finding._replace(command=_of_whole_machine(finding.command))
 
 
 def _aimed_at(command: tuple[str, ...]) -> int:
     """The process ID in a command, or 0."""
-    for at, word in enumerate(command[:-1]):
-        if word in _AIMS and command[at + 1].isdecimal():
-            return int(command[at + 1])
-    return 0
+    words = [word for before, word in pairwise(command) if before == _AIM]
+    words += command[-1:] if command[:1] == ("dump",) else ()
+    return next((int(word) for word in words if word.isdecimal()), 0)
 
 
 def _stays(evidence: Evidence, pid: int) -> bool:
@@ -64,14 +68,27 @@ def _stays(evidence: Evidence, pid: int) -> bool:
     return not process.is_new or started < _STARTS
 
 
-def _living_ancestor(evidence: Evidence, pid: int) -> int:
-    """The closest ancestor that stays, init left out; 0 if none is known."""
+def _is_settled(evidence: Evidence, pid: int) -> bool:
+    """Return True if a process lives that began before the measurement."""
+    return _stays(evidence, pid) and not evidence.is_new(pid)
+
+
+def _settled_ancestor(evidence: Evidence, pid: int) -> int:
+    """The closest ancestor that is settled, init left out; 0 if none is known."""
     seen = {pid}
     while (pid := evidence.process(pid).ppid) > _INIT and pid not in seen:
-        if _stays(evidence, pid):
+        if _is_settled(evidence, pid):
             return pid
         seen.add(pid)
     return 0
+
+
+def _with_children(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The command, about the children of its process, too."""
+    if command[0] == "dump":
+        *words, pid = command
+        return (*words, _TREE, "-p", pid)
+    return command if _TREE in command else (command[0], _TREE, *command[1:])
 
 
 def _replaced(command: tuple[str, ...], pid: int, other: int) -> tuple[str, ...]:

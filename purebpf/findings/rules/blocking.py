@@ -47,8 +47,8 @@ _PYTHON_PROCESSES = compile_later(r"/(multiprocessing/\w+|concurrent/futures/pro
 _SHARED = frozenset({"queue-full", "semaphore", "pipe-read"})
 """Waits for something that another program may have, too."""
 _TIMER, _MOSTLY = 0, 0.5
+"""What ends a wait that has a timeout."""
 _PART = compile_later(r"lambda|::__|^syscall$|^_*(pthread_cond|futex)_")
-_PART = compile_later(r"lambda|::__|^syscall$|^_*pthread_cond_")
 """Functions inside of a library's, which nobody calls by these names."""
 _NUMBER = compile_later(r"\d+$")
 _STDERR = 2

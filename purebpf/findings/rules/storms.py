@@ -43,6 +43,7 @@ _SERVES = frozenset(
 )
 _SERVED = 0.1
 """Transfers of a loop that serves somebody, by its wake-ups."""
+_PYTHON_POOLS = re.compile(r"/(multiprocessing/pool|concurrent/futures/process)\.py$")
 _SENDS = frozenset({"kill", "tgkill", "tkill", "rt_sigqueueinfo"})
 _SIGCHLD = 17
 _MANY_SIGNALS, _SIGNAL_S = 1000.0, 2e-5
@@ -200,6 +201,7 @@ def wakeups(evidence: Evidence) -> Iterator[Finding]:
             not _is_fast(evidence, pid, rate)
             or served > _SERVED * waits
             or pid not in evidence.processes
+            or _keeps_a_pool(evidence, pid)
         ):
             continue
         function = call_site(evidence, (pid,), "epoll") or call_site(evidence, (pid,), "poll")
@@ -213,6 +215,18 @@ def wakeups(evidence: Evidence) -> Iterator[Finding]:
             (f"in {function}" if function else "", f"{cpus:.2f} CPUs"),
             ("summary", "-p", str(pid)),
         )
+
+
+def _keeps_a_pool(evidence: Evidence, pid: int) -> bool:
+    """Return True for a process whose only loop is the thread that looks after a pool of Python.
+
+    It polls the pipe of the results, which another thread of the pool reads.
+    """
+    polls = [stay for stay in evidence.by_process.get(pid, ()) if stay.call in _LOOP_WAITS]
+    return bool(polls) and all(
+        stay.own is None and any(_PYTHON_POOLS.search(frame.module) for frame in stay.user)
+        for stay in polls
+    )
 
 
 def signals(evidence: Evidence) -> Iterator[Finding]:

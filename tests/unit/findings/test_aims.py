@@ -51,14 +51,39 @@ def test_children_of_the_closest_living_ancestor_are_looked_at() -> None:
     ],
 )
 def test_the_whole_machine_is_the_last_choice(command: tuple[str, ...], whole: str) -> None:
-    assert aimed(command, SHELL, ENDED) == whole
+    assert aimed(command, ENDED) == whole
+    assert aimed(command, SHELL._replace(is_new=True), ENDED) == whole
+
+
+@pytest.mark.parametrize(
+    ("command", "tree"),
+    [
+        (("offcpu", "-p", "7"), "offcpu --tree -p 5"),
+        (("dump", "7"), "dump --tree -p 5"),
+        (("dump", "--async", "7"), "dump --async --tree -p 5"),
+        (("lock", "--userspace", "-p", "7"), "lock --tree --userspace -p 5"),
+        (("profile", "--tree", "-p", "7"), "profile --tree -p 5"),
+    ],
+)
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_young_process_is_looked_at_through_its_parent(
+    command: tuple[str, ...], tree: str, *, is_gone: bool
+) -> None:
+    """It may end before somebody types the command; its parent was there before it."""
+    assert aimed(command, SHELL, ENDED._replace(is_gone=is_gone)) == tree
+
+
+def test_a_young_process_without_a_parent_that_stays_is_the_aim_itself() -> None:
+    assert aimed(("offcpu", "-p", "7"), ENDED._replace(is_gone=False)) == "offcpu -p 7"
+    service = ENDED._replace(is_gone=False, ppid=1)
+    assert aimed(("offcpu", "-p", "7"), Process(1, 0, "init"), service) == "offcpu -p 7"
 
 
 def test_a_program_that_is_started_again_and_again_is_no_aim() -> None:
-    young = ENDED._replace(is_gone=False)
+    young, parent = ENDED._replace(is_gone=False), SHELL._replace(is_new=True)
     starts = (Start(5, "sh", "cc1", is_fork=False, times=9),)
-    assert aimed(("offcpu", "-p", "7"), SHELL, young) == "offcpu -p 7"
-    assert aimed(("offcpu", "-p", "7"), SHELL, young, starts=starts) == "offcpu"
+    assert aimed(("offcpu", "-p", "7"), parent, young) == "offcpu -p 7"
+    assert aimed(("offcpu", "-p", "7"), parent, young, starts=starts) == "offcpu"
 
 
 def test_a_process_that_no_reading_met_has_the_name_of_its_thread() -> None:

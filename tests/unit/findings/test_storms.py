@@ -7,6 +7,7 @@ import errno
 import pytest
 
 from purebpf.findings.facts import (
+    Activity,
     CallCount,
     Endpoint,
     Facts,
@@ -186,6 +187,22 @@ def test_a_loop_that_wakes_up_for_nothing_is_named() -> None:
     assert "wakeups" not in [one.kind for one in find(serving)]
     calm = CallCount(7, "epoll_wait", 0, 6_000)
     assert find(measured._replace(calls=(calm,))) == []
+
+
+def test_the_thread_that_looks_after_a_pool_of_python_is_no_event_loop() -> None:
+    """It polls the pipe of the results until another thread has read them."""
+    pool = "/usr/lib/python3.11/multiprocessing/pool.py"
+    stack = (library("wait", "/usr/lib/python3.11/multiprocessing/connection.py"),)
+    kept = waiting(7, 20, "epoll_wait", native("poll"), *stack, library("Pool._keep", pool))
+    polls = (CallCount(7, "poll", 0, 14_000), CallCount(7, "read", 0, 570, 8246))
+
+    def wakeups(*stays: Activity) -> list[str]:
+        found = find(facts(*stays, calls=polls))
+        return [one.text for one in found if one.kind == "wakeups"]
+
+    assert wakeups(kept._replace(call="poll")) == []
+    own_loop = waiting(7, 7, "epoll_wait", native("poll"), own("pump"))._replace(call="poll")
+    assert len(wakeups(kept._replace(call="poll"), own_loop)) == 1
 
 
 def switching(waker: str) -> Facts:
