@@ -40,7 +40,7 @@ _REPLACED = {
     ),
     "timers": frozenset({"switch-storm", "file-storm", "retries"}),
     "wakeups": frozenset({"retries"}),
-    "switch-storm": frozenset({"retries"}),
+    "switch-storm": frozenset({"retries", "round-trips"}),
     "file-storm": frozenset({"retries"}),
     "small-calls": frozenset({"switch-storm", "datagram-storm", "round-trips"}),
     "page-faults": frozenset({"exec-storm"}),
@@ -70,6 +70,8 @@ _HARDLY = 0.1
 """Seconds a second in functions of a server which say nothing of why it is late."""
 _BUSY_SERVER = 0.4
 """CPUs that keep a server from its requests."""
+_BLOCKED_LOOP = 0.25
+"""The part of the time that an event loop is blocked which holds up its requests."""
 _MANY_HELD = 1.7
 """Requests that a server holds, by those of its own that it waits for."""
 _FOR_PAGES = 0.5
@@ -149,7 +151,11 @@ def _is_explained(finding: Finding, found: Iterable[Finding]) -> bool:
     """
     if finding.kind != "held":
         return False
-    least = {"cpu": _BUSY_SERVER, "downstream": finding.cost / _MANY_HELD}
+    least = {
+        "cpu": _BUSY_SERVER,
+        "loop-blocked": _BLOCKED_LOOP,
+        "downstream": finding.cost / _MANY_HELD,
+    }
     return any(
         set(other.pids) & set(finding.pids) and other.cost > least.get(other.kind, 0.0)
         for other in found

@@ -56,6 +56,7 @@ RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     *(locks.convoys, locks.deadlocks, locks.shared_semaphores, file_locks.file_lock_deadlocks),
     *(answers.slow_answers, answers.unanswered_requests, answers.delayed_acknowledgements),
     *(lookups.open_lookups, round_trips.round_trips, held_requests.held_requests),
+    *(round_trips.questions_of_loops,),
     *(unread_by_peers.stalled_connections,),
     *(blocking.full_pipes, blocking.blocked_loops, blocking.children, blocking.other_waits),
     *(pools.accept_queues, pools.herds_of_workers, goroutines.waiting_handlers),

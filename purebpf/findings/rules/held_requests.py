@@ -15,7 +15,6 @@ from purebpf.findings.facts import Endpoint, Unanswered
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.cpu import busiest_function
 from purebpf.findings.rules.holders import dump_of
-from purebpf.findings.rules.round_trips import questions_for_a_request
 from purebpf.findings.subscriptions import has_nothing_to_do
 from purebpf.findings.waiting import Side, takes_jobs
 from purebpf.findings.words import (
@@ -73,8 +72,6 @@ def held_requests(evidence: Evidence) -> Iterator[Finding]:
         asked = _asked(evidence, pids) if UNKNOWN in support else set()
         children = [pid for pid in asked if evidence.process(pid).ppid in pids]
         support = [_child(evidence, children[0])] if children else support
-        questions = questions_for_a_request(evidence, pids)
-        support = [questions] if questions else support
         yield Finding(
             *("held", family[0], pids, cost),
             f"answers late on port {port}: it holds {cost:.1f} requests at a time, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from purebpf.findings.evidence import Evidence, Stay
 from purebpf.findings.facts import Endpoint, WaitSum
@@ -12,7 +12,7 @@ from purebpf.findings.ownership import is_interpreter
 from purebpf.findings.waiting import Side
 from purebpf.findings.words import call_site, spell_endpoint, way_to
 
-__all__ = ["questions_for_a_request", "round_trips"]
+__all__ = ["questions_of_loops", "round_trips"]
 
 _LEAST = 0.15
 _RATE, _SLOW_S = 200.0, 0.03
@@ -32,6 +32,8 @@ _RECEIVES = frozenset({"read", "readv", "recvfrom", "recvmsg"})
 _ACCEPTS = frozenset({"accept", "accept4"})
 _QUESTION = 2048
 """Bytes of a send that may be a question; longer ones are parts of a file, or of a page."""
+_LATE = 0.5
+"""Requests at a time that wait for their answers."""
 _ONE_PEER = 0.8
 """The part of a program's connections that go to the only one it asks."""
 
@@ -59,30 +61,46 @@ def round_trips(evidence: Evidence) -> Iterator[Finding]:
                 yield finding
 
 
-def questions_for_a_request(evidence: Evidence, pids: Sequence[int]) -> str:
-    """A clause about an event loop, or a program in Go, that asks one peer often for a request.
+def questions_of_loops(evidence: Evidence) -> Iterator[Finding]:
+    """An event loop, or a program in Go, asks one peer many times for each of its late answers.
 
     It waits for all its connections at once; the numbers of its calls and their sizes show it.
     """
-    sent = [one for pid in pids for one in evidence.calls.get(pid, ()) if one.call in _SENDS]
-    sends = sum(one.times for one in sent if not one.error)
-    size = sum(one.size for one in sent if not one.error)
-    requests = _asked_by_clients(evidence, set(pids))
-    questions = min(sends, evidence.count_calls(pids, _RECEIVES, 0)) - requests
-    rate = questions / evidence.elapsed_s
-    if not requests or rate < _RATE_OF_COSTLY or size > _QUESTION * sends:
-        return ""
-    if questions < _A_REQUEST * requests:
-        return ""
+    late: dict[int, float] = defaultdict(float)
+    for one in evidence.facts.held:
+        for pid in evidence.connections.sockets.get(one.inode, ())[:1]:
+            if one.port in evidence.connections.listeners:
+                late[pid] += one.share
+    for pid, cost in late.items():
+        sent = [one for one in evidence.calls.get(pid, ()) if one.call in _SENDS and not one.error]
+        sends, size = sum(one.times for one in sent), sum(one.size for one in sent)
+        requests = _asked_by_clients(evidence, {pid})
+        questions = min(sends, evidence.count_calls((pid,), _RECEIVES, 0)) - requests
+        rate, peer = questions / evidence.elapsed_s, _only_peer(evidence, pid)
+        if cost < _LATE or rate < _RATE_OF_COSTLY or size > _QUESTION * sends or not peer:
+            continue
+        if not requests or questions < _A_REQUEST * requests:
+            continue
+        sites = (call_site(evidence, (pid,), call) for call in ("send", "write"))
+        function = next(filter(None, sites), "")
+        yield Finding(
+            *("round-trips", evidence.process(pid).comm, (pid,), cost),
+            f"asks {peer} {questions / requests:.0f} times for one request (N+1 queries, or "
+            f"retries){f', by {function}' if function else ''}",
+            (f"{rate:.0f} round trips a second; it holds {cost:.1f} requests at a time",),
+            ("tcp", "--summary", "-p", str(pid)),
+            place=peer,
+        )
+
+
+def _only_peer(evidence: Evidence, pid: int) -> str:
+    """The peer of nearly all connections that a process has made; "" if there are several."""
     peers: Counter[str] = Counter()
-    for end in (end for pid in pids for end in evidence.connections.ends_of(pid)):
+    for end in evidence.connections.ends_of(pid):
         if evidence.connections.side(end) is Side.CLIENT:
             peers[spell_endpoint(end)] += 1
     peer, times = next(iter(peers.most_common(1)), ("", 0))
-    if not times or times < _ONE_PEER * peers.total():
-        return ""
-    many = f"{questions / requests:.0f} times for one request"
-    return f"it asks {peer} {many} (N+1 queries, or retries): {rate:.0f} times a second"
+    return peer if times > _ONE_PEER * peers.total() else ""
 
 
 def _with_peer(evidence: Evidence, one: WaitSum) -> WaitSum:

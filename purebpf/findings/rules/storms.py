@@ -13,7 +13,6 @@ from purebpf.findings.facts import CallCount, SignalCount
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.call_groups import by_family, main_pid, members
 from purebpf.findings.rules.cpu import busiest_own
-from purebpf.findings.rules.round_trips import questions_for_a_request
 from purebpf.findings.words import call_site, share
 
 __all__ = ["calls", "signals", "small_transfers", "switches", "timers", "wakeups"]
@@ -92,10 +91,7 @@ def small_transfers(evidence: Evidence) -> Iterator[Finding]:
             max(min(1.0, rate * _TRANSFER_S) + 0.05, 0.9 * cpus),
             f"makes {rate:.0f} {count.call} calls a second of {count.size / count.times:.0f} bytes "
             "each" + (f", {path}" if path else ""),
-            (
-                f"in {function}" if function else "",
-                questions_for_a_request(evidence, (count.pid,)),
-            ),
+            (f"in {function}" if function else "",),
             ("summary", "-p", str(count.pid)),
         )
 
