@@ -63,7 +63,11 @@ def process_of(tid: int) -> int:
     """Of a thread; itself when it is gone."""
     try:
         return int(
-            re.search(r"^Tgid:\s+(\d+)", Path(f"/proc/{tid}/status").read_text(), re.MULTILINE)[1]
+            re.search(
+                r"^Tgid:\s+(\d+)",
+                Path(f"/proc/{tid}/status").read_text(errors="replace"),
+                re.MULTILINE,
+            )[1]
         )
     except (OSError, TypeError):
         return tid
