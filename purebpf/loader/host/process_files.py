@@ -17,7 +17,14 @@ from purebpf.symbols.proc_maps import Mapping, parse_maps
 from purebpf.syscall import proc
 from purebpf.syscall.device import file_system_of
 
-__all__ = ["code_mappings", "mapped_path", "probed_inode", "root_of", "status_of"]
+__all__ = [
+    "code_mappings",
+    "has_other_mounts",
+    "mapped_path",
+    "probed_inode",
+    "root_of",
+    "status_of",
+]
 
 _OVERLAYFS = 0x794C7630
 """OVERLAYFS_SUPER_MAGIC of include/uapi/linux/magic.h."""
@@ -42,6 +49,21 @@ def hides_mappings(pid: int) -> bool:
     """Return True for a process that exists, and whose mappings this process may not read."""
     try:
         return proc.maps(pid) is None and proc.comm(pid) is not None
+    except KernelError:
+        return True
+
+
+def has_other_mounts(pid: int) -> bool:
+    """Return True if a process may have other files than this one by the same paths.
+
+    /proc/PID/mountinfo shows the mounts below the root directory of the process, and needs no
+    rights; the number of a mount is another one in another mount namespace.
+    """
+    try:
+        return all(
+            proc.read(f"{proc.PROC}/{pid}/mountinfo") != proc.read(f"{proc.PROC}/self/mountinfo")
+            for _ in range(2)  # one of ours may have come between
+        )
     except KernelError:
         return True
 

@@ -21,6 +21,7 @@ from purebpf.files.regular_file import Identity, identify, opened_regular
 from purebpf.late_pattern import compile_later
 from purebpf.loader.host.debug_files import debug_file, image_of
 from purebpf.loader.host.process_files import (
+    has_other_mounts,
     hides_mappings,
     mapped_path,
     root_of,
@@ -181,7 +182,8 @@ def in_process(path: str, pid: int) -> str:
 
     Raises:
         AttachError: ENOENT, a process with another root directory has no file of this name; EACCES,
-            a name without a slash, and a process whose mappings this one may not read.
+            a process whose mappings this one may not read, and a name without a slash, or other
+            mounts than ours.
     """
     if "/" not in path:
         mapped = _mapped(path, pid, path)
@@ -192,7 +194,15 @@ def in_process(path: str, pid: int) -> str:
         return mapped
     if root := root_of(pid):
         return root + path if status_of(root + path) else path
+    if hides_mappings(pid) and has_other_mounts(pid):
+        raise _unknown_file(path, pid, path, "run with CAP_SYS_PTRACE")
     return mapped_path(os.path.realpath(path), pid) or path
+
+
+def _unknown_file(name: str, pid: int, description: str, fix: str) -> AttachError:
+    """A process may have another file than this one by a name or path."""
+    why = f"process {pid} may have another file {name}: its mappings cannot be read"
+    return AttachError("open", errno.EACCES, description, why=why, fix=fix)
 
 
 def _mapped(name: str, pid: int, description: str) -> str:
@@ -205,9 +215,9 @@ def _mapped(name: str, pid: int, description: str) -> str:
     if path := mapped_path(name, pid):
         return path
     if hides_mappings(pid):
-        why = f"process {pid} may have another file {name}: its mappings cannot be read"
-        fix = "name the file by its path, or run with CAP_SYS_PTRACE"
-        raise AttachError("open", errno.EACCES, description, why=why, fix=fix)
+        others = has_other_mounts(pid)
+        by_path = "" if others else "name the file by its path, or "
+        raise _unknown_file(name, pid, description, f"{by_path}run with CAP_SYS_PTRACE")
     return ""
 
 

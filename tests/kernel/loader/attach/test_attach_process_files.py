@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import purebpf
 from purebpf import asm
 from purebpf.errors import AttachError
 from purebpf.loader.attach._common.probe_place import find_file, in_process
+from purebpf.loader.host.process_files import has_other_mounts
 from tests.support.programs.own_files import LIBRARY, WAYS, running_with_own_library
 
 pytestmark = pytest.mark.needs("bpf", "perf_event", "gcc")
@@ -71,3 +73,34 @@ def test_a_name_is_refused_if_the_process_may_not_be_looked_into() -> None:
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+IN_OTHER_MOUNTS = "mount -t tmpfs none /mnt && echo mounted && exec sleep 60"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_path_is_refused_if_a_process_with_other_mounts_may_not_be_looked_into() -> None:
+    """In a container, the file of this machine at that path is another one."""
+    words = ["unshare", "--mount", "sh", "-c", IN_OTHER_MOUNTS]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == b"mounted\n"
+            assert has_other_mounts(process.pid)
+            assert not has_other_mounts(os.getppid())
+            assert in_process("/bin/sh", process.pid).endswith("/bin/sh")
+            child = os.fork()
+            if not child:
+                status = 1
+                try:
+                    os.setresuid(65534, 65534, 65534)
+                    for name in ("/bin/sh", "libc"):
+                        with pytest.raises(AttachError, match=r"cannot be read") as caught:
+                            in_process(name, process.pid)
+                        assert "by its path" not in str(caught.value)
+                    status = 0
+                finally:
+                    os._exit(status)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        finally:
+            process.kill()
