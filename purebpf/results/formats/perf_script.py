@@ -123,6 +123,7 @@ class _Reader:
         self._labels: Labels | None = None
         self._is_open = False  # a header was read, also of another event
         self._has_header = False
+        self._is_in_header = False  # the only frame, behind the event
         self._has_record = False  # and the lines behind it are the record's
         self._bare: tuple[str, int] | None = None  # a header that must have frames
         self._stack: list[Frame | Unknown] = []
@@ -173,6 +174,7 @@ class _Reader:
         leaf = read_leaf(header.leaf) if header.leaf.strip() else None
         if leaf is not None:
             self._stack.append(leaf)
+        self._is_in_header = leaf is not None
 
     def _continue(self, line: str) -> bool:
         """Take in a frame, or the source line of the last one; False for any other line."""
@@ -185,6 +187,9 @@ class _Reader:
                 self._has_header = False
             self._bare = None
             self._known[text] = entry
+            if self._is_in_header:  # -F addr: it is the address of data, as the stack is below it
+                self._is_in_header = False
+                self._stack.clear()
             if self._labels is not None:
                 self._stack.append(entry)
             return True

@@ -78,6 +78,17 @@ def test_the_address_that_a_sample_is_about_is_not_its_stack() -> None:
     ]
 
 
+@pytest.mark.parametrize("data", ["", " data", " data (/srv/x)"])
+def test_the_address_that_a_sample_is_about_is_no_frame_above_its_stack(data: str) -> None:
+    """As perf script -F comm,tid,event,addr,ip,sym,dso prints samples with call chains."""
+    sample = (
+        f"app 29647 1.5: page-faults:{0x7F12:17x}{data}\n"
+        "\tffffffff8175336a elf_load ([kernel.kallsyms])\n\t    55a595227155 leaf (/srv/app)\n"
+        "\t    55a595227199 main (/srv/app)\n\n"
+    )
+    assert lines(sample * 2) == ["app;main;leaf;elf_load 2"]
+
+
 @pytest.mark.parametrize(
     ("text", "module"),
     [
