@@ -295,13 +295,16 @@ def _standard_input() -> io.BufferedReader:
     return open(stream.fileno(), "rb", closefd=False)
 
 
-def _content(file: io.BufferedIOBase) -> bytes:
+def _content(file: io.BufferedIOBase, *, is_packed: bool = False) -> bytes:
     """Return all of it, or more than the limit. Not in one call, which allocates the possible
     maximum.
     """
     content = bytearray()
-    while len(content) <= _LIMIT and (more := file.read(_PIECE)):
+    limit = _LIMIT
+    while len(content) <= limit and (more := file.read(_PIECE)):
         content += more
+        if is_packed and not content.startswith(MAGIC):
+            limit = min(_UNPACKED_LIMIT, _LIMIT)
     return bytes(content)
 
 
@@ -311,7 +314,7 @@ def _unpack(data: bytes, path: str) -> bytes:
 
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            return _content(file)
+            return _content(file, is_packed=True)
     except EOFError:
         raise FormatError(path, "gzip", "the file is truncated") from None
     except (gzip.BadGzipFile, zlib.error):

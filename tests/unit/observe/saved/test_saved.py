@@ -168,6 +168,21 @@ def test_text_that_is_packed_has_a_lower_limit(
         profile_loader.read(str(path))
 
 
+def test_packed_text_is_not_unpacked_beyond_its_limit(tmp_path: Path) -> None:
+    """Some hundred kilobytes of another user would take gigabytes of memory."""
+    path = tmp_path / "saved"
+    with gzip.open(path, "wb") as file:
+        for _ in range(600):
+            file.write(bytes(1 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError, match=r"more than 256 MB\. Unpack it with gunzip"):
+            profile_loader.read(str(path))
+        assert tracemalloc.get_traced_memory()[1] < 700 << 20
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_file_that_is_too_large_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
