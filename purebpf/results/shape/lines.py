@@ -117,18 +117,23 @@ def _expander(answers: Answers) -> Callable[[Stack | None], Stack | None]:
 
 
 def _frames(entry: Frame, lines: tuple[SourceLine, ...]) -> list[Frame]:
-    """The inlined functions at an address, then the function itself, which keeps its name."""
+    """The inlined functions at an address, then the function itself, which keeps its name.
+
+    An inlined function has no name if that is in a file that several debug files share (dwz -m),
+    which llvm-symbolizer does not read: what it does counts for its caller.
+    """
     if not lines:
         return [entry]
     *inlined, own = lines
     inlined_frames = [
         entry._replace(
-            name=demangle(source.function) if source.function else "??",
+            name=demangle(source.function),
             offset=0,
             kind="inlined",
             file=source.file,
             line=source.line,
         )
         for source in inlined
+        if source.function
     ]
     return [*inlined_frames, entry._replace(file=own.file, line=own.line)]

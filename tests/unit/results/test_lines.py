@@ -81,6 +81,17 @@ def test_inlined_functions_stand_before_their_caller_which_keeps_its_name():
     assert second.kernel is None
 
 
+def test_an_inlined_function_without_a_name_counts_for_its_caller():
+    """As llvm-symbolizer answers about files of dwz -m."""
+    lines = (
+        SourceLine("", "/src/a.h", 7),
+        SourceLine("_ZN4shop3addEi", "/src/cart.h", 8),
+        SourceLine("leaf", "/src/leaf.c", 20),
+    )
+    first, _ = with_lines(_profile(), {_PROGRAM: {FileOffset(0x100): lines}}).rows()
+    assert [entry.name for entry in first.user[:2]] == ["shop::add(int)", "leaf"]
+
+
 def test_all_else_stays():
     before, after = _profile(), with_lines(_profile(), _ANSWERS)
     assert (after.title, after.unit, after.about) == (before.title, before.unit, before.about)
