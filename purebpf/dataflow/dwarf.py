@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
 from typing import IO, Any
@@ -114,6 +114,28 @@ class Global(NamedTuple):
     type: Type | None
 
 
+class _Globals:
+    """Variables by address."""
+
+    def __init__(self) -> None:
+        self._addresses: list[int] = []
+        self._variables: list[Global] = []
+
+    def add(self, variable: Global) -> None:
+        """Add a variable, behind others of its address."""
+        number = bisect_right(self._addresses, variable.address)
+        self._addresses.insert(number, variable.address)
+        self._variables.insert(number, variable)
+
+    def at(self, address: int) -> Global | None:
+        """Return the variable that has an address."""
+        number = bisect_right(self._addresses, address) - 1
+        if number < 0:
+            return None
+        found = self._variables[number]
+        return found if address < found.address + max(byte_size(found.type), 1) else None
+
+
 class DebugInfo:
     """The debugging information of a file.
 
@@ -141,8 +163,8 @@ class DebugInfo:
         self._whole = _Types(self._dwarf, None, SharedEntries(elf, open_part, path).find)
         self._split = SplitUnits(self._dwarf, open_part, package)
         self._units: dict[int, _UnitReader] = {}
+        self._globals = _Globals()
         self._ranges = sorted(self._unit_ranges(), key=lambda found: found[:2])
-        self._by_offset = {unit.start: unit for _, _, unit in self._ranges}
 
     def function(self, address: int) -> Function | None:
         """Return the function that has an address.
@@ -198,18 +220,13 @@ class DebugInfo:
                     yield entry
 
     def variable(self, user: int, address: int) -> Global | None:
-        """Return the global variable at an address, first of the unit of the code at `user`."""
-        units = [self._unit_at(user), *(self._by_offset[offset] for offset in list(self._units))]
-        for unit in units:
-            if unit is None:
-                continue
-            variables = self._read(unit).variables
-            number = bisect_right(variables, address, key=lambda one: one.address) - 1
-            if number >= 0:
-                found = variables[number]
-                if address < found.address + max(byte_size(found.type), 1):
-                    return found
-        return None
+        """Return the global variable at an address, first of the unit of the code at `user`.
+
+        Then it is a variable of the units that have been read.
+        """
+        unit = self._unit_at(user)
+        found = None if unit is None else self._read(unit).variables.at(address)
+        return found or self._globals.at(address)
 
     def _unit_at(self, address: int) -> Unit | None:
         number = bisect_right(self._ranges, address, key=lambda one: one[0]) - 1
@@ -247,7 +264,7 @@ class DebugInfo:
             top = entries.top
             language = top.attributes.get("DW_AT_language")
             is_c = language is not None and language.value in _C
-            known = _UnitReader(sections, entries, _base(skeleton.top))
+            known = _UnitReader(sections, entries, _base(skeleton.top), self._globals)
             known.read(top.iter_children(), () if is_c else _SPACES)
             known.functions.sort(key=lambda function: function.start)
             self._units[unit.start] = known
@@ -320,10 +337,10 @@ class _UnitReader:
         variables: by address; static ones of a function once its variables were read.
     """
 
-    def __init__(self, sections: _Types, unit: Entries, base: int) -> None:
+    def __init__(self, sections: _Types, unit: Entries, base: int, known: _Globals) -> None:
         self._types, self._unit, self._base = sections.types, unit, base
         self.functions: list[Function] = []
-        self.variables: list[Global] = []
+        self.variables, self._known = _Globals(), known
 
     def read(self, entries: Iterable[Entry], spaces: Container[str]) -> None:
         """Read entries of a unit, and the ones inside of `spaces`: namespaces and classes."""
@@ -406,7 +423,8 @@ class _UnitReader:
                 number = self._unit.tables.address(number)
             if name in ("DW_OP_addr", "DW_OP_addrx"):
                 fixed = Global(number, name_of_entry(entry), self.type_of(entry))
-                insort(self.variables, fixed, key=lambda variable: variable.address)
+                self.variables.add(fixed)
+                self._known.add(fixed)
             else:
                 of = self.type_of(entry)
                 yield Location(start, end, name, number, name_of_entry(entry), of)

@@ -9,6 +9,7 @@ instruction that is not understood.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from heapq import heappop, heappush
 from typing import Protocol
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
@@ -165,7 +166,7 @@ class Flow:
                     return
                 self._join(fresh, {})
                 todo.append(fresh)
-            number = todo.pop()
+            number = heappop(todo)
             waiting.discard(number)
             state = self.before[number]
             assert state is not None
@@ -173,7 +174,7 @@ class Flow:
             for one in self.code.next[number]:
                 if one not in done and self._join(one, after) and one not in waiting:
                     waiting.add(one)
-                    todo.append(one)
+                    heappush(todo, one)
         self.before = [None] * count  # no fixed point: nothing is known
 
     def _has_hidden_paths(self) -> bool:

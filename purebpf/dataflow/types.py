@@ -28,6 +28,9 @@ class Kind(IntEnum):
     """Leads to the type that it returns."""
 
 
+_ALIAS = Kind.ALIAS
+
+
 class Member(NamedTuple):
     """A member of a struct or union; `offset` in bytes, and the name "" for an unnamed member.
 
@@ -89,7 +92,8 @@ class Type:
     @property
     def target(self) -> Type | None:
         """The type that this one leads to."""
-        self.complete()
+        if self._fill is not None:
+            self.complete()
         return self._target
 
     @target.setter
@@ -99,7 +103,8 @@ class Type:
     @property
     def members(self) -> tuple[Member, ...]:
         """The members of a struct or union."""
-        self.complete()
+        if self._fill is not None:
+            self.complete()
         return self._members
 
     @members.setter
@@ -111,7 +116,7 @@ class Type:
 def bare(of: Type | None) -> Type | None:
     """Return the type behind typedefs and qualifiers; None for void."""
     for _ in range(_MOST_ALIASES):
-        if of is None or of.kind is not Kind.ALIAS:
+        if of is None or of.kind is not _ALIAS:
             return of
         of = of.target
     return None
