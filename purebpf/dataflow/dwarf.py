@@ -262,7 +262,7 @@ class DebugInfo:
                 sections = _Types(tables.sections, tables)
                 entries = sections.identified(identity_of(skeleton))
             top = entries.top
-            language = top.attributes.get("DW_AT_language")
+            language = top.get("DW_AT_language")
             is_c = language is not None and language.value in _C
             known = _UnitReader(sections, entries, _base(skeleton.top), self._globals)
             known.read(top.iter_children(), () if is_c else _SPACES)
@@ -278,7 +278,7 @@ def _is_file(name: bytes, source: str) -> bool:
 
 
 def _base(top: Entry) -> int:
-    low = top.attributes.get("DW_AT_low_pc")
+    low = top.get("DW_AT_low_pc")
     return low.value if low is not None else 0
 
 
@@ -320,8 +320,8 @@ def _extents(entry: Entry, of: Tables, base: int) -> Iterator[tuple[int, int]]:
         of: the tables of its unit.
         base: the address that the unit's ranges count from.
     """
-    low, high = (entry.attributes.get(f"DW_AT_{name}_pc") for name in ("low", "high"))
-    ranges = entry.attributes.get("DW_AT_ranges")
+    low, high = (entry.get(f"DW_AT_{name}_pc") for name in ("low", "high"))
+    ranges = entry.get("DW_AT_ranges")
     if low is not None and high is not None:
         length = high.value - (low.value if high.form.startswith("addr") else 0)
         yield low.value, low.value + length
@@ -371,10 +371,10 @@ class _UnitReader:
 
     def unusual_call_of(self, entry: Entry) -> str:
         """Return the reason why callers pass parameters otherwise than in C."""
-        language = self._unit.top.attributes.get("DW_AT_language")
+        language = self._unit.top.get("DW_AT_language")
         if language is None or language.value not in (*_C, *_CPP):
             return "its language is neither C nor C++"
-        convention = entry.attributes.get("DW_AT_calling_convention")
+        convention = entry.get("DW_AT_calling_convention")
         if convention is not None and convention.value == _NOCALL:
             return "the compiler changed its parameters"
         result = bare(self.type_of(entry))
@@ -385,7 +385,7 @@ class _UnitReader:
     def named(self, tag: str, name: str) -> Type | None:
         """Return the complete type of the unit that has a tag such as DW_TAG_structure_type."""
         for entry in _with_imported(self._unit.top):
-            is_complete = entry.tag == tag and "DW_AT_declaration" not in entry.attributes
+            is_complete = entry.tag == tag and not entry.has("DW_AT_declaration")
             if is_complete and name_of_entry(entry) == name:
                 return self._types.read(entry)
         return None
@@ -441,7 +441,7 @@ class _UnitReader:
 
     def _lists(self, entry: Entry, name: str) -> Iterator[tuple[int, int, bytes]]:
         """Yield ranges of addresses with an expression each."""
-        attribute = entry.attributes.get(name)
+        attribute = entry.get(name)
         if attribute is None:
             return
         if attribute.form == "exprloc":

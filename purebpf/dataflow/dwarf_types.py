@@ -41,8 +41,8 @@ class NoDebugInfoError(ValueError):
 def origin(entry: Entry) -> Entry:
     """Return the entry that an inlined or split one repeats: it has the name and the type."""
     for _ in range(_DEEPEST):
-        link = next((name for name in _ORIGINS if name in entry.attributes), None)
-        if link is None or "DW_AT_type" in entry.attributes:
+        link = next((name for name in _ORIGINS if entry.has(name)), None)
+        if link is None or entry.has("DW_AT_type"):
             break
         entry = entry.follow(link)
     return entry
@@ -51,10 +51,10 @@ def origin(entry: Entry) -> Entry:
 def name_of_entry(entry: Entry) -> str:
     """Return the name of an entry, or of the one that it repeats; "" without one."""
     for _ in range(_DEEPEST):
-        attribute = entry.attributes.get("DW_AT_name")
+        attribute = entry.get("DW_AT_name")
         if attribute is not None:
             return bytes(attribute.value).decode("utf-8", "replace")
-        link = next((name for name in _ORIGINS if name in entry.attributes), None)
+        link = next((name for name in _ORIGINS if entry.has(name)), None)
         if link is None:
             break
         entry = entry.follow(link)
@@ -69,7 +69,7 @@ class TypeReader:
 
     def type_of(self, entry: Entry) -> Type | None:
         """Return the type that an entry's DW_AT_type names; None for void."""
-        if "DW_AT_type" not in entry.attributes:
+        if not entry.has("DW_AT_type"):
             return None
         return self.read(entry.follow("DW_AT_type"))
 
@@ -78,7 +78,7 @@ class TypeReader:
         known = self._types.get(entry)
         if known is not None:
             return known
-        if "DW_AT_signature" in entry.attributes:  # declared here, described in a unit of its own
+        if entry.has("DW_AT_signature"):  # declared here, described in a unit of its own
             self._types[entry] = described = self.read(entry.follow("DW_AT_signature"))
             return described
         kind = _KINDS.get(str(entry.tag), Kind.SCALAR)
@@ -88,7 +88,7 @@ class TypeReader:
         )
         made.qualifier = _QUALIFIERS.get(str(entry.tag), "")
         made.encoding = _number(entry, "DW_AT_encoding")
-        made.is_complete = "DW_AT_declaration" not in entry.attributes
+        made.is_complete = not entry.has("DW_AT_declaration")
         self._types[entry] = made
         return made
 
@@ -104,7 +104,7 @@ class TypeReader:
     def _members(self, entry: Entry) -> list[Member]:
         members = []
         for child in entry.iter_children():
-            if child.tag not in _MEMBERS or "DW_AT_external" in child.attributes:
+            if child.tag not in _MEMBERS or child.has("DW_AT_external"):
                 continue
             kind = self.type_of(child)
             offset = _member_offset(child, byte_size(kind))
@@ -116,10 +116,10 @@ class TypeReader:
 
 
 def _member_offset(child: Entry, size: int) -> int | None:
-    bit = child.attributes.get("DW_AT_data_bit_offset")
+    bit = child.get("DW_AT_data_bit_offset")
     if bit is not None:
         return int(bit.value) // 8 // max(size, 1) * max(size, 1)  # the unit that compilers load
-    attribute = child.attributes.get("DW_AT_data_member_location")
+    attribute = child.get("DW_AT_data_member_location")
     if attribute is None:
         return 0
     return attribute.value if isinstance(attribute.value, int) else None
@@ -127,10 +127,10 @@ def _member_offset(child: Entry, size: int) -> int | None:
 
 def _first_bit(child: Entry, offset: int, bits: int, size: int) -> int | None:
     """Return the lowest bit of a bit field in its unit; None if it is not known."""
-    place = child.attributes.get("DW_AT_data_bit_offset")
+    place = child.get("DW_AT_data_bit_offset")
     if place is not None:
         return int(place.value) - 8 * offset
-    old = child.attributes.get("DW_AT_bit_offset")  # DWARF 3: from the highest bit of the unit
+    old = child.get("DW_AT_bit_offset")  # DWARF 3: from the highest bit of the unit
     return None if old is None else 8 * size - int(old.value) - bits
 
 
@@ -140,7 +140,7 @@ def _elements(entry: Entry) -> int:
     for child in entry.iter_children():
         if child.tag != "DW_TAG_subrange_type":
             continue
-        bound, length = (child.attributes.get(f"DW_AT_{n}") for n in ("upper_bound", "count"))
+        bound, length = (child.get(f"DW_AT_{n}") for n in ("upper_bound", "count"))
         if bound is not None and isinstance(bound.value, int):
             count *= bound.value + 1 if bound.value < 1 << 62 else 0
         elif length is not None and isinstance(length.value, int):
@@ -165,5 +165,5 @@ def _qualified(entry: Entry) -> str:
 
 
 def _number(entry: Entry, name: str) -> int:
-    attribute = entry.attributes.get(name)
+    attribute = entry.get(name)
     return attribute.value if attribute is not None and isinstance(attribute.value, int) else 0

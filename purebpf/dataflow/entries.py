@@ -80,10 +80,12 @@ class _Shape:
 
     Attributes:
         size: in bytes, of all values; None: it differs.
-        sibling: True if an attribute has the place of the next sibling.
+        names: of the attributes.
+        sibling: the place of the next sibling's offset within the values, and its bytes; None: an
+            entry has no such offset, or it differs.
     """
 
-    __slots__ = ("attributes", "has_children", "sibling", "size", "tag")
+    __slots__ = ("attributes", "has_children", "names", "sibling", "size", "tag")
 
     def __init__(
         self, tag: str, attributes: tuple[_Attribute, ...], *, has_children: bool,
@@ -93,7 +95,15 @@ class _Shape:
         forms = [one.form for one in attributes]
         is_fixed = all(form in sizes and form not in _BLOCKS for form in forms)
         self.size = sum(sizes[form] for form in forms) if is_fixed else None
-        self.sibling = any(one.name == "DW_AT_sibling" for one in attributes)
+        self.names = frozenset(one.name for one in attributes)
+        self.sibling: tuple[int, int] | None = None
+        at = 0
+        for one in attributes:
+            if one.name == "DW_AT_sibling" and one.form in _IN_UNIT and one.plain:
+                self.sibling = at, one.plain
+            if one.form not in sizes or one.form in _BLOCKS:
+                break
+            at += sizes[one.form]
 
 
 def _read_shapes(data: bytes, at: int, sizes: Mapping[str, int]) -> dict[int, _Shape]:
@@ -161,6 +171,16 @@ class Entry:
             self._values = {} if self._shape is None else self._reader.read(self)
         return self._values
 
+    def get(self, name: str) -> Value | None:
+        """Return the value of an attribute; None: there is none, and none is read for that."""
+        if self._shape is None or name not in self._shape.names:
+            return None
+        return self.attributes.get(name)
+
+    def has(self, name: str) -> bool:
+        """Return True if there is such an attribute."""
+        return self._shape is not None and name in self._shape.names
+
     def iter_children(self) -> Iterator[Entry]:
         """Yield the entries directly below."""
         if self._shape is None or not self._shape.has_children:
@@ -179,10 +199,13 @@ class Entry:
         """Return the offset behind the entry and all below it."""
         if self._shape is None or not self._shape.has_children:
             return self.end
-        if self._shape.sibling:
-            place = int(self.attributes["DW_AT_sibling"].value) + self._reader.unit.start
-            if place > self.offset:
-                return place
+        place = 0
+        if self._shape.sibling is not None:
+            place = self._reader.number_at(self._start, *self._shape.sibling)
+        elif "DW_AT_sibling" in self._shape.names:
+            place = int(self.attributes["DW_AT_sibling"].value)
+        if self._reader.unit.start + place > self.offset:
+            return self._reader.unit.start + place
         if not self._children_end:
             for _ in self.iter_children():
                 pass
@@ -258,6 +281,10 @@ class Entries:
                 return int.from_bytes(self._bytes[at:end], "little")
             at = end
         return 0
+
+    def number_at(self, start: int, offset: int, size: int) -> int:
+        """Return a number among the values that begin at `start`."""
+        return int.from_bytes(self._bytes[start + offset : start + offset + size], "little")
 
     def at(self, offset: int) -> Entry:
         """Return the entry at an offset of .debug_info.

@@ -155,7 +155,7 @@ class SharedEntries:
 
 
 def _number(unit: Entries, name: str) -> int:
-    attribute = unit.top.attributes.get(name)
+    attribute = unit.top.get(name)
     return 0 if attribute is None else int(attribute.value)
 
 
