@@ -20,6 +20,8 @@ __all__ = ["delayed_acknowledgements", "slow_answers", "unanswered_requests"]
 _LEAST = 0.15
 _SLOW_S = 0.03
 """A client always waits; from here on an answer is slow."""
+_NEW_CONNECTIONS = 1.0
+"""Connections a second from which a table of them shows something."""
 _DNS_PORT = 53
 _READS = ("read", "recvfrom", "poll", "recvmsg", "ppoll", "readv", "epoll_wait", "epoll_pwait")
 _ACK_FROM_S, _ACK_TO_S = 0.03, 0.25
@@ -182,11 +184,21 @@ def _late_answers(
         f"its event loop waits for answers of {peer}: {len(group)} connections, requests are "
         f"{1000 * age_s:.0f} ms old in the mean",
         (_coroutine(evidence, pids), f"the peer is {at or 'not on this machine, or not known'}"),
-        ("tcp", "--summary", "-p", str(pids[0])),
+        _questions(evidence, pids),
         servers=tuple(sorted(servers)),
         each_s=2 * age_s,
         place=peer,
     )
+
+
+def _questions(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, ...]:
+    """The command that shows whom an event loop asks: its connections, or its calls if these are
+    older.
+    """
+    made = sum(one.times for one in evidence.facts.connects if one.pid in pids and not one.error)
+    if made > _NEW_CONNECTIONS * evidence.elapsed_s:
+        return ("tcp", "--summary", "-p", str(pids[0]))
+    return ("trace", "-p", str(pids[0]))
 
 
 def _coroutine(evidence: Evidence, pids: tuple[int, ...]) -> str:

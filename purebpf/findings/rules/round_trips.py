@@ -88,7 +88,7 @@ def questions_of_loops(evidence: Evidence) -> Iterator[Finding]:
             f"asks {peer} {questions / requests:.0f} times for one request (N+1 queries, or "
             f"retries){f', by {function}' if function else ''}",
             (f"{rate:.0f} round trips a second; it holds {cost:.1f} requests at a time",),
-            ("tcp", "--summary", "-p", str(pid)),
+            ("trace", "-p", str(pid)),  # its calls begin with the questions' texts
             place=peer,
         )
 

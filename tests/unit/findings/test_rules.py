@@ -231,6 +231,9 @@ def test_an_event_loop_names_the_peer_that_owes_an_answer() -> None:
     )
     finding = only(measured)
     assert "waits for answers of 10.0.0.9:5432" in finding.text
+    assert finding.command == ("trace", "-p", "7")  # no connection is made: a table has no row
+    made = Connect(7, 0, "10.0.0.9", 5432, 50)
+    assert only(measured._replace(connects=(made,))).command[:2] == ("tcp", "--summary")
     assert kinds(measured._replace(unanswered=(Unanswered(31, 0.8, 0.01),))) == []
 
 
