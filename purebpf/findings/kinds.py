@@ -18,6 +18,7 @@ _WAITS = {
     "cond": "waits to be woken",
     "queue-full": "waits for room in a queue",
     "permit": "waits for a permit",
+    "turn": "waits for its turn",
     "result": "waits for a result",
     "barrier": "waits at a barrier",
     "gil": "waits for the GIL",

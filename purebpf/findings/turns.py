@@ -1,4 +1,4 @@
-"""Threads that wait for their turn: for one of the few members of a pool, or for a ticket. Pure.
+"""Threads that wait for their turn: a pool, a limit, a turnstile or a barrier of their own. Pure.
 
 Takers of jobs wait for a condition, too, and are idle. Two things tell them apart: threads that
 share a pool are woken by each other, as who gives a member back wakes the next one; and while they
@@ -16,7 +16,7 @@ from purebpf.findings.waiting import takes_jobs
 
 __all__ = ["take_turns", "with_turns"]
 
-_KINDS = frozenset({"cond", "semaphore", "java-park"})
+_KINDS = frozenset({"cond", "semaphore"})
 _FEWEST = 3
 """Threads that wait for turns."""
 _MOSTLY = 0.7
@@ -32,7 +32,7 @@ def with_turns(
     wakers_of: Callable[[Iterable[Stay]], Counter[int]],
     elapsed_s: float,
 ) -> Iterable[Stay]:
-    """Return the stays; waits for turns are waits for permits, in the middle of work.
+    """Return the stays; waits for turns are of the kind "turn", and in the middle of work.
 
     Args:
         stays: of all threads.
@@ -61,7 +61,7 @@ def with_turns(
         if seconds_of(held) > _HELD * elapsed_s:
             turns |= {id(stay) for stay in waits}
     for stay in stays:
-        yield stay._replace(kind="permit", is_work=True) if id(stay) in turns else stay
+        yield stay._replace(kind="turn", is_work=True) if id(stay) in turns else stay
 
 
 def take_turns(wakers: Counter[int], waits: Iterable[Stay]) -> bool:

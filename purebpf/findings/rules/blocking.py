@@ -35,9 +35,11 @@ _COMPUTES = 0.5
 _PURPOSES = {
     "queue-full": " for room in a full queue",
     "permit": " for a permit or a free member of a pool",
+    "turn": " for their turn",
     "result": " for a result",
     "barrier": " at a barrier for the slowest of them",
 }
+_TURNS = ("permit", "turn")
 _AT_WORK = " in the middle of work"
 _LOOP = "uv_run"
 _WAITS_ITSELF = compile_later(r"uv_run|futex|pthread|uv_(cond|sem)|WaitSync")
@@ -264,18 +266,19 @@ def _who_has_one(evidence: Evidence, stays: list[Stay]) -> str:
     """
     if are_goroutines(stays):
         does = inside(evidence, stays[0].pid, stays[0].own, ("permit",))
-    elif stays[0].kind == "permit" and take_turns(evidence.wakers_of(stays), stays):
+    elif stays[0].kind in _TURNS and take_turns(evidence.wakers_of(stays), stays):
         tids = {stay.tid for stay in stays}
         others = (one for tid in tids for one in evidence.by_thread.get(tid, ()))
         does = [
             one
             for one in others
-            if (one.is_work or one.kind == "sleep") and one.kind not in ("permit", "queue")
+            if (one.is_work or one.kind == "sleep") and one.kind not in (*_TURNS, "queue")
         ]
     else:
         return ""
     activity = describe_activity(evidence, does)
-    return f"who has one {activity}" if activity else "who has one did not show"
+    who = "the one whose turn it is" if stays[0].kind == "turn" else "who has one"
+    return f"{who} {activity}" if activity else f"{who} did not show"
 
 
 def _waker(evidence: Evidence, stays: list[Stay]) -> str:

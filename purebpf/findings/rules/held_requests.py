@@ -39,7 +39,7 @@ UNKNOWN = "its code waits for a timer, or a lock of coroutines, promises or goro
 _LIBUV_WORK = re.compile(r"uv__\w+_work$")
 """Functions of the threads that read files and resolve names for libuv's event loop."""
 _OWN_WAITS = frozenset({"sock-read", "connect", "pipe-read"})
-_TURNS = frozenset({"cond", "semaphore", "permit", "other"})
+_TURNS = frozenset({"cond", "semaphore", "permit", "turn", "other"})
 _POOL_WAITS = frozenset(
     {"lock", "file-lock", "child", "fsync", "disk", "dns", "sleep", "pipe-write"}
 )

@@ -44,14 +44,14 @@ def said(measured: Facts) -> str:
 
 def test_threads_that_wake_each_other_share_a_pool() -> None:
     text = said(sharing("thumbnail()", "session(int)"))
-    assert "5 threads wait for a permit or a free member of a pool in Pool::take" in text
-    assert "who has one sleeps in Codec::encode" in text
+    assert "5 threads wait for their turn in Pool::take" in text
+    assert "the one whose turn it is sleeps in Codec::encode" in text
     assert "cond" not in text
 
 
 def test_a_turnstile_is_no_worker_also_if_its_callers_are_inlined() -> None:
     text = said(sharing("session(int)", wait="Turnstile::enter()"))
-    assert "a free member of a pool in Turnstile::enter" in text
+    assert "5 threads wait for their turn in Turnstile::enter" in text
 
 
 @pytest.mark.parametrize(
