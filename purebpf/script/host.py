@@ -91,6 +91,9 @@ class Host(Protocol):
     def tracepoint_format(self, category: str, event: str) -> str:
         """Return the text of a format file, "" if there is no such tracepoint."""
 
+    def knows_functions(self) -> bool:
+        """Return True if a list tells which kernel functions can be traced."""
+
     def kernel_functions(self) -> Sequence[str]:
         """List the kernel functions that can be traced."""
 
@@ -160,6 +163,10 @@ class NoHost:
         """Return "": no tracepoint is known."""
         del category, event
         return ""
+
+    def knows_functions(self) -> bool:
+        """Return False."""
+        return False
 
     def kernel_functions(self) -> Sequence[str]:
         """Return nothing."""

@@ -188,6 +188,8 @@ def _kernel_function(node: tree.Point, kind: str, rest: str, host: Host) -> list
         message = f"specified module {module} in probe {kind}:{rest} is not loaded."
         raise refuse_point(node, message)
     is_described = kind in ("fentry", "fexit")
+    if not is_described and (address := _address(function)) is not None:
+        return [Point(kind, f"{kind}:{address}", kind, function)]
     if is_wild(function):
         names = match_names(function, [name for name in known if not name.startswith(_HIDDEN)])
         described = set(described_functions(host)) if is_described else set(names)
@@ -196,10 +198,18 @@ def _kernel_function(node: tree.Point, kind: str, rest: str, host: Host) -> list
         names = [function]
         if is_described:
             _check_described(node, kind, rest, host)
-        elif known and not function[0].isdecimal() and not _is_listed(function, known, host):
+        elif host.knows_functions() and not _is_listed(function, known, host):
             forced = _traced_point(kind, module, function)
             raise MissingProbeError(node, kind, rest, f"WARNING: {function} {_UNLIKELY}", forced)
     return [_traced_point(kind, module, name) for name in names]
+
+
+def _address(text: str) -> int | None:
+    """Return the number that a text is, if it is one."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
 
 
 def _is_listed(function: str, known: Sequence[str], host: Host) -> bool:

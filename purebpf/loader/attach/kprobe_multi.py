@@ -11,6 +11,7 @@ import errno
 import re
 from array import array
 from collections.abc import Iterable
+from pathlib import Path
 
 from purebpf.errors import AttachError, KernelError, NotSupportedError
 from purebpf.loader.attach._common.errors import attach_error
@@ -135,15 +136,20 @@ def traceable() -> set[str]:
     return set().union(*traceable_by_module().values())
 
 
-def traceable_by_module() -> dict[str, set[str]]:
+def traceable_by_module(path: str = "") -> dict[str, set[str]]:
     """Return the functions that ftrace lists by module, "vmlinux" for the kernel itself.
 
+    Args:
+        path: another file with such a list.
+
     Raises:
+        OSError: this file cannot be read.
         NotSupportedError: no tracefs.
         KernelError: EACCES, it may not be read.
     """
     modules: dict[str, set[str]] = {"vmlinux": set()}
-    for line in tracefs.read(_AVAILABLE).splitlines():
+    text = Path(path).read_text(encoding="utf-8") if path else tracefs.read(_AVAILABLE)
+    for line in text.splitlines():
         name, _, module = line.partition(" ")
         modules.setdefault(module.strip("[]") or "vmlinux", set()).add(name)
     return modules

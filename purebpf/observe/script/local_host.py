@@ -29,10 +29,13 @@ class LocalHost:
 
     Args:
         pid: the process whose files are meant, 0 for none.
+        traceable_functions: a file with the kernel functions that can be traced, in the place of
+            tracefs's; "" for that one.
     """
 
-    def __init__(self, pid: int = 0) -> None:
+    def __init__(self, pid: int = 0, traceable_functions: str = "") -> None:
         self.pid = pid
+        self._traceable_functions = traceable_functions
         self.cpus = os.sysconf("SC_NPROCESSORS_CONF")
         self.machine = os.uname().machine
 
@@ -86,9 +89,13 @@ class LocalHost:
         from purebpf.loader.attach.kprobe_multi import traceable_by_module
 
         try:
-            return traceable_by_module()
+            return traceable_by_module(self._traceable_functions)
         except (KernelError, NotSupportedError):
             return {}
+
+    def knows_functions(self) -> bool:
+        """Return True if a list tells which kernel functions can be traced."""
+        return bool(self._traceable)
 
     def kernel_functions(self) -> Sequence[str]:
         """List the kernel functions that can be traced; nothing if the kernel does not tell."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from purebpf.closable import SoleOwner
-from purebpf.errors import PurebpfError
+from purebpf.errors import AttachError, NotSupportedError, PurebpfError, VerifierError
 from purebpf.loader.load.load import load
 from purebpf.loader.load.object import Object
 from purebpf.loader.perf.probe_threads import ProbeThreads
@@ -86,6 +86,7 @@ class ScriptSession(SoleOwner):
 
     Raises, when it is entered; nothing stays open then:
         VerifierError, KernelError, NotSupportedError: the kernel refuses.
+        ScriptError: the kernel does not allow path() in a function.
     """
 
     def __init__(
@@ -144,6 +145,14 @@ class ScriptSession(SoleOwner):
         return self
 
     def _load(self, compilation: Compilation, owned: ExitStack) -> Object:
+        try:
+            return self._load_linked(compilation, owned)
+        except VerifierError as error:
+            from purebpf.observe.script.refusals import place_load_refusal
+
+            raise place_load_refusal(error, compilation.units) or error from None
+
+    def _load_linked(self, compilation: Compilation, owned: ExitStack) -> Object:
         if not compilation.walks_user_stacks:
             return owned.enter_context(load(compilation.spec))
         assert self._link_stacks is not None
@@ -199,9 +208,8 @@ class ScriptSession(SoleOwner):
     def fds(self) -> set[int]:
         """Descriptors that are readable when `drain()` is due."""
         stacks = self._stacks.fds if self._stacks is not None else set[int]()
-        signals = {self._signals.fileno()} if self._signals is not None else set[int]()
-        iterations = {self._iterations.fileno()} if self._iterations is not None else set[int]()
-        return {self._ring.fileno(), *stacks, *signals, *iterations}
+        others = [owner.fileno() for owner in (self._signals, self._iterations) if owner]
+        return {self._ring.fileno(), *stacks, *others}
 
     def pause_ms(self) -> float | None:
         """Return after how long `drain()` is due at the latest; None: after no time."""
@@ -218,6 +226,7 @@ class ScriptSession(SoleOwner):
         Raises:
             AttachError, KernelError, NotSupportedError: the kernel refuses, nothing is left, or
                 signals cannot be caught here.
+            ScriptError: a kprobe that was forced by --unsafe is refused.
         """
         self._run_special("begin")
         names = [unit.point.target for unit in self.compilation.units if unit.point.kind == "self"]
@@ -254,6 +263,12 @@ class ScriptSession(SoleOwner):
                 )
             except UnsafeReturnError as error:
                 unsafe.append(error)
+            except (AttachError, NotSupportedError) as error:
+                if point.kind not in ("kprobe", "kretprobe") or not settings.is_unsafe:
+                    raise
+                from purebpf.observe.script.refusals import place_refused_probe
+
+                raise place_refused_probe(error, point, self.compilation.units) from error
         return unsafe
 
     def _follow_threads(self) -> None:

@@ -27,7 +27,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Infer]] = {
 }  # fmt: skip
 _LATER = frozenset({
     "strstr", "getopt",
-    "percpu_kaddr", "skboutput", "socket_cookie", "unwatch",
+    "percpu_kaddr", "skboutput", "unwatch",
     "static_assert", "fail", "debugf", "find", "is_literal", "memcmp",
     "str_concat", "strcap", "dw_ustack",
     "typeinfo", "comptime", "kfunc_allowed", "default_str_length",
@@ -53,6 +53,8 @@ def check_call(check: Checking, node: tree.Call) -> Type | None:
         node.arguments = []
     if node.name in ("pid", "tid") and len(node.arguments) == 1:
         return _task_number(check, node)
+    if node.name == "comm" and len(node.arguments) == 1:
+        return _task_name(check, node)
     if node.name in BUILTINS and not node.arguments:
         return _builtin(check, node)
     if node.name in _LATER:
@@ -70,6 +72,16 @@ def _task_number(check: Checking, node: tree.Call) -> Type | None:
         raise refuse(namespace, message)
     if word == "init":
         node.name = f"initial {node.name}"
+    return _builtin(check, node)
+
+
+def _task_name(check: Checking, node: tree.Call) -> Type | None:
+    """Treat `comm(tid)` as `comm`, and `comm(pid)` as the name of the first thread."""
+    number = node.arguments[0]
+    word = number.name if isinstance(number, tree.Name | tree.Call) else ""
+    if word not in ("pid", "tid") or (isinstance(number, tree.Call) and number.arguments):
+        raise refuse(node, "comm() of other tasks than pid and tid is not supported yet")
+    node.name = "leader_comm" if word == "pid" else "comm"
     return _builtin(check, node)
 
 

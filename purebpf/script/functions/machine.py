@@ -99,6 +99,26 @@ def _path(check: Checking, node: tree.Call) -> Type | None:
     return string(longest)
 
 
+def _socket_cookie(check: Checking, node: tree.Call) -> Type | None:
+    """Check `socket_cookie()`: the kernel takes only pointers that come from the context."""
+    kind, place = check.unit.point.kind, node.arguments[0]
+    type_ = check.infer(place)
+    if kind not in ("fentry", "fexit"):
+        raise refuse(node, f"socket_cookie() can not be used with '{kind}' probes")
+    if type_ is None:
+        return None
+    target = type_.target if type_.kind == "ptr" else type_
+    if type_.kind != "ptr" or target.name not in ("struct sock", "struct socket"):
+        message = (
+            f"socket_cookie() only supports pointer to 'struct sock' ({spell(type_)} provided)"
+        )
+        raise refuse(place, message)
+    if not _is_from_context(place):
+        message = "socket_cookie() expects members of args, without casts and variables"
+        raise refuse(place, message)
+    return U64
+
+
 def _is_from_context(node: tree.Expression) -> bool:
     while isinstance(node, tree.Field | tree.AddressOf):
         node = node.base if isinstance(node, tree.Field) else node.operand
@@ -135,7 +155,7 @@ MACHINE: Mapping[str, tuple[int, int, Infer]] = {
     "ksym": (1, 1, _symbol), "usym": (1, 1, _symbol), "kaddr": (1, 1, _kaddr),
     "kstack": (0, 2, _stack), "ustack": (0, 2, _stack), "kptr": (1, 1, _in_space),
     "uptr": (1, 1, _in_space), "reg": (1, 1, _reg), "nsecs": (0, 1, _nsecs),
-    "uaddr": (1, 1, _uaddr), "path": (1, 2, _path),
+    "uaddr": (1, 1, _uaddr), "path": (1, 2, _path), "socket_cookie": (1, 1, _socket_cookie),
     "cgroup_path": (1, 2, _cgroup_path), "cgroupid": (1, 1, _cgroupid),
 }  # fmt: skip
 """The least and the largest number of arguments, and the function that finds the type."""

@@ -79,6 +79,8 @@ def _len(check: Checking, node: tree.Call) -> Type | None:
     if type_.kind == "array":
         node.value = type_.count
         return U64
+    if type_.kind == "kstack" and isinstance(argument, tree.Name | tree.Call):
+        return U64
     raise refuse(node, f"len() of a value of type '{spell(type_)}' is not supported yet")
 
 

@@ -38,8 +38,12 @@ class Calls(Stores):
                 self._compare_start(node)
             case "len":
                 target = arguments[0]
-                assert isinstance(target, tree.Map)
-                self.count_elements(self.map_info(target))
+                if isinstance(target, tree.Map):
+                    self.count_elements(self.map_info(target))
+                else:
+                    self.kernel_stack_length(target.type)
+            case "socket_cookie":
+                self._socket_cookie(arguments[0])
             case "join":
                 self._join(node)
             case "strlen":
@@ -182,6 +186,14 @@ class Calls(Stores):
         text = delimiter.value if isinstance(delimiter, tree.String) else " "
         types = (tuple_of([string(_JOINED_SIZE)] * _JOINED),)
         self._emit(Action("join", types, text), place, size)
+
+    def _socket_cookie(self, socket: tree.Expression) -> None:
+        """R0 = the number that the kernel gives a socket, 0 without a socket."""
+        code, done = self.code, self.code.label()
+        if offset := self.load_trusted(socket, done):
+            code.alu("+=", R0, offset)
+        code.call_helper("get_socket_cookie", R0)
+        code.place(done)
 
     def _measure(self, text: tree.Expression) -> None:
         """R0 = the bytes of a string, without its NUL."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from purebpf.asm import R0, R1, R2, R3, R6
+from purebpf.asm import R0, R1, R2, R3, R4, R6
 from purebpf.script import tree
 from purebpf.script.lowering.aggregates import Aggregates
 from purebpf.script.lowering.frame import Place, calls_user_stack
 from purebpf.script.lowering.layout import LOST_STACKS, STACKS
+from purebpf.script.types import Type
 
 __all__ = ["Stacks"]
 
@@ -34,6 +35,22 @@ class Stacks(Aggregates):
         code.load(R0, *kept, 8)
         self.release(mark)
         code.place(stored)
+
+    def kernel_stack_length(self, type_: Type) -> None:
+        """R0 = the number of functions in the current kernel stack, 0 if it cannot be read."""
+        code, read, mark = self.code, self.code.label(), self.mark()
+        most = type_.numbers[0]
+        place = self.take(8 * most)
+        code.copy(R1, R6)
+        self.address(R2, place)
+        code.move(R3, 8 * most)
+        code.move(R4, 0)
+        code.call_helper("get_stack", R1, R2, R3, R4)
+        code.jump("s>=", R0, 0, read)
+        code.move(R0, 0)
+        code.place(read)
+        code.alu(">>=", R0, 3)
+        self.release(mark)
 
     def prepare_user_stack(self) -> None:
         """Walk the user's stack now, if a function that the kernel calls needs it.

@@ -143,14 +143,14 @@ class Stores(Conditions):
         code, size_here = self.code, min(size, node.type.size)
         self.zero(place, size)
         done = code.label()
-        if offset := self._load_trusted(node.arguments[0], done):
+        if offset := self.load_trusted(node.arguments[0], done):
             code.alu("+=", R0, offset)
         self.address(R2, place)
         code.move(R3, size_here)
         code.call_helper("d_path", R0, R2, R3)
         code.place(done)
 
-    def _load_trusted(self, node: tree.Expression, done: Label) -> int:
+    def load_trusted(self, node: tree.Expression, done: Label) -> int:
         """R0 = the address of a value that the context leads to, by loads that the kernel trusts.
 
         It goes to `done` if a pointer is null. Returns the distance that is not in R0 yet.
@@ -164,10 +164,10 @@ class Stores(Conditions):
         assert isinstance(node, tree.Field)
         base = node.base
         if base.type.kind == "args":
-            self._load_trusted(base, done)
+            self.load_trusted(base, done)
             offset = self.argument_field(node.name).offset
         else:
-            offset = self._load_trusted(base, done)
+            offset = self.load_trusted(base, done)
             outer = base.type.target if base.type.kind == "ptr" else base.type
             member = outer.layout.member(node.name) if outer.layout is not None else None
             assert member is not None

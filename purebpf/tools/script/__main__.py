@@ -89,7 +89,11 @@ def _run(options: ScriptOptions) -> int:
         if not options.omits_warnings:
             for warning in compilation.warnings:
                 _say(warning, text, name, "WARNING")
-        return _trace(options, compilation, stop, child, followed)
+        try:
+            return _trace(options, compilation, stop, child, followed)
+        except ScriptError as error:
+            _say(error, text, name, "ERROR")
+            return command.FAILED
 
 
 def _say(error: ScriptError, text: str, name: str, word: str) -> None:

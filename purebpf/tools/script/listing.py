@@ -24,7 +24,7 @@ _TIMERS = ("interval", "profile")
 
 def list_requested(options: ScriptOptions) -> Iterator[str]:
     """Yield the lines of `-l`."""
-    host = LocalHost(options.pid)
+    host = LocalHost(options.pid, options.traceable_functions)
     if options.text is not None or os.path.isfile(options.path):
         names = _points_of_script(options, host)
     elif any(word.strip().startswith(_TAGS) for word in options.path.split(",")):

@@ -63,6 +63,7 @@ def parse(argv: Sequence[str], *, as_bpftrace: bool = False) -> ScriptOptions:
         lists=parsed.lists,
         omits_warnings=parsed.no_warnings,
         probe_filter=parsed.probe_filter,
+        traceable_functions=parsed.traceable_functions,
         is_bpftrace=as_bpftrace,
         mode=parsed.mode,
         build=parsed.build,
@@ -126,6 +127,17 @@ def _pattern(text: str) -> str:
     return text
 
 
+def _existing_file(path: str) -> str:
+    """A file that can be opened; "" for none."""
+    if not path:
+        return path
+    try:
+        with open(path, encoding="utf-8"):
+            return path
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
+
+
 def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     command_parser = (
@@ -184,6 +196,11 @@ def build_parser(*, as_bpftrace: bool = False) -> argparse.ArgumentParser:
     command_parser.add_argument(
         "--probe-filter", type=_pattern, metavar="REGEX",
         help="attach only the probes whose names match",
+    )  # fmt: skip
+    command_parser.add_argument(
+        "--traceable-functions", metavar="FILE", type=_existing_file,
+        help="a list of kernel functions that can be traced, in the place of tracefs's "
+        "available_filter_functions",
     )  # fmt: skip
     command_parser.add_argument(
         "--usdt-file-activation", action="store_true",

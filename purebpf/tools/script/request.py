@@ -33,6 +33,7 @@ class ScriptOptions(NamedTuple):
         shows_version: print the version, and run nothing.
         options: of the script by name, which getopt() reads.
         probe_filter: attach only the probes whose names match this regular expression.
+        traceable_functions: a file with the kernel functions that can be traced; "": tracefs's.
         is_bpftrace: talk as bpftrace does.
         shows_info: print the features of this machine, and run nothing.
         mode: "bench": run the bench blocks only; "" for all others.
@@ -60,6 +61,7 @@ class ScriptOptions(NamedTuple):
     shows_version: bool = False
     options: Mapping[str, str | None] = {}
     probe_filter: str = ""
+    traceable_functions: str = ""
     is_bpftrace: bool = False
     mode: str = ""
     build: str | None = None

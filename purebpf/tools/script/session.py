@@ -46,7 +46,7 @@ def compile_request(options: ScriptOptions, text: str, name: str, child: int = 0
     settings = Settings(options.parameters, options.pid, child, options.is_unsafe, environment,
                         options.options, options.probe_filter, options.uid,
                         options.cgroup is not None)  # fmt: skip
-    return compile_script(text, LocalHost(options.pid), settings, name)
+    return compile_script(text, LocalHost(options.pid, options.traceable_functions), settings, name)
 
 
 def _words(options: ScriptOptions) -> list[str]:

@@ -93,3 +93,11 @@ def test_lengths_names_of_signals_and_records_in_the_order_they_are_written() ->
 def test_words_of_the_command_line_are_literals_and_octal() -> None:
     done = script("-e", 'begin { printf("%d %o\\n", $1, $2); time(str($3)); }', "5", "017", "x\n")
     assert done.stdout == "5 17\nx\n\n\n"
+
+
+def test_the_length_of_a_kernel_stack_is_the_number_of_its_functions() -> None:
+    done = script("-e", "begin { print(kstack); print(len(kstack)); print(len(kstack(2))); }")
+    lines = done.stdout.split()
+    frames = [line for line in lines if "+" in line]
+    assert lines[len(frames) :] == [str(len(frames)), "2"]
+    assert len(frames) > 2

@@ -136,3 +136,15 @@ def test_a_library_is_shown_with_the_path_that_was_found() -> None:
     assert Path(path).is_absolute()
     assert Path(path).is_file()
     assert f"uprobe:{path}:free\n" in found
+
+
+def test_a_list_of_functions_takes_the_place_of_that_of_the_kernel(tmp_path: Path) -> None:
+    command = (sys.executable, "-P", "-m", "purebpf", "script")
+    path = tmp_path / "functions"
+    path.write_text("vfs_write\nvfs_writev [ext4]\n")
+    listed = run(*command, "--traceable-functions", str(path), "-l", "kprobe:*").stdout
+    assert listed == "kprobe:vfs_write\nkprobe:vfs_writev\n"
+    done = run(*command, "--traceable-functions", "/dev/null", "-e", "kprobe:vfs_read { }")
+    assert "ERROR: No matches for kprobe vfs_read" in done.stderr
+    missing = run(*command, "--traceable-functions", str(tmp_path / "none"), "-l", "kprobe:*")
+    assert "No such file or directory" in missing.stderr

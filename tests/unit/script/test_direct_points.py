@@ -100,6 +100,10 @@ def test_a_macro_may_change_the_map_of_a_predicate() -> None:
 class Aliased(NoHost):
     """A kernel that lists one of the two names of a system call as traceable."""
 
+    def knows_functions(self) -> bool:
+        """Return True."""
+        return True
+
     def kernel_functions(self) -> list[str]:
         """Return the function that can be traced."""
         return ["__ia32_sys_getppid"]

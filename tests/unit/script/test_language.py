@@ -53,6 +53,8 @@ REFUSED = [
     ("begin { @x = 1; print(len(@x)); }", "expects a map with explicit keys", 22),
     ("begin { strcap(1) }", "not supported yet", 8),
     ('begin { uaddr("x") }', "uaddr() can not be used with 'begin' probes", 8),
+    ("begin { print(comm(1)) }", "comm() of other tasks than pid and tid", 14),
+    ("begin { socket_cookie(1) }", "socket_cookie() can not be used with 'begin' probes", 8),
     ("begin { path(1) }", "path() can not be used with 'begin' probes", 8),
     ("begin { } tracepoint:none:* { }", "Probe has no valid attach points.", 10),
     ("tracepoint:a:*, kprobe:b* { }", "Probe has no valid attach points.", 0),
