@@ -77,11 +77,12 @@ class Stacks:
                 return names.user_stack(pid, stack, comm)
 
             stack = _name_stack(addresses, number, look_up)
-            if not stack:
+            if stack is None or not addresses.get(number):
                 return stack, WHOLE
             end = WHOLE
             if ends is not None and number in ends:
-                end = end_of(reason, 0 if reason == Ended.FRAME_POINTERS else guessed, stack[-1])
+                root = stack[-1] if stack else None  # none has a name: stubs of a JVM
+                end = end_of(reason, 0 if reason == Ended.FRAME_POINTERS else guessed, root)
             unmarked, end = end_of_merged(stack, end)
             return (*unmarked, *root_frame(end)), end
 

@@ -71,6 +71,18 @@ def test_a_cut_stack_has_a_frame_at_its_root(reason: Reason, root: str, shown: s
     assert stacks.user(20, 1, "x") is stack
 
 
+def test_a_cut_stack_without_a_frame_that_is_shown_is_cut() -> None:
+    """As one that ends at the first frame, a stub of a JVM."""
+
+    class Hidden(Names):
+        def user_stack(self, pid, addresses, comm=None):
+            return []
+
+    stacks = Stacks({20: [1]}, Hidden(), {20: (Reason.NO_UNWIND_INFO, 0)})
+    assert names_of(stacks.user(20, 1, "x")) == ["[no unwind info]"]
+    assert stacks.end(20, 1, "x").cut == "no_unwind_info"
+
+
 @pytest.mark.parametrize(
     ("words", "slot", "callers"),
     [
