@@ -20,6 +20,9 @@
 #define SAVED_FP 10
 #define RETURN_WORD 11
 #define WORDS_BELOW 80
+#define WORDS_MADE 64 // of a frame that is whole, below its frame pointer
+#define AT_ENTRY 1    // in place of a bytecode
+#define POPPED 8      // bytes of the caller that a method may have taken from the stack
 // As in purebpf/runtimes/hotspot/methods.py.
 #define IDENTITY_FIRST 0x9E3779B97F4A7C15ull
 #define IDENTITY_SECOND 0xC2B2AE3D27D4EB4Full
@@ -190,7 +193,7 @@ static __always_inline void put_java_frame(struct walk *walk, u64 word)
 
 static __always_inline int to_java_caller(struct walk *walk, u64 pc, u64 sp, u64 fp)
 {
-	if (sp <= walk->sp && !(walk->is_exact && sp == walk->sp))
+	if (sp <= walk->sp && !(walk->is_exact && walk->sp - sp <= POPPED))
 		return WALK_RULE_UNSUPPORTED;
 	walk->pc = pc;
 	walk->sp = sp;
@@ -200,7 +203,8 @@ static __always_inline int to_java_caller(struct walk *walk, u64 pc, u64 sp, u64
 	return pc ? GO_ON : WALK_NO_CALLER;
 }
 
-// Whether a bytecode is of a method: `index` says which one, and `key` which method. 1 or 0.
+// Whether a bytecode is of a method: `index` says which one, and `key` which method. 1 or 0. At the entry of a method
+// there is no bytecode yet: all that is known is that it has a name.
 __noinline int find_bytecode(u32 place, u64 method, u64 bytecode)
 {
 	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
@@ -217,6 +221,8 @@ __noinline int find_bytecode(u32 place, u64 method, u64 bytecode)
 	java->key.check = constant;
 	java->index = 0;
 	start = constant + java->layout.constant_size;
+	if (bytecode == AT_ENTRY)
+		return method_identity(place) != 0;
 	if (!size)
 		return !bytecode || bytecode == start;
 	if (bytecode < start || bytecode - start >= size)
@@ -248,15 +254,21 @@ __noinline int leave_interpreter(u32 place)
 		return WALK_RULE_UNSUPPORTED;
 	}
 	word = java->words[METHOD_WORD];
-	if (walk->is_exact)
-		is_found = find_bytecode(place, word, walk->r13);
-	if (!is_found)
-		is_found = find_bytecode(place, word, java->words[BYTECODE_WORD]);
+	if (walk->is_exact && walk->fp - walk->sp < WORDS_MADE) { // the frame is being made
+		if (walk->fp == walk->sp)
+			java->words[SENDER_SP] = walk->r13;
+		is_found = find_bytecode(place, walk->bx, AT_ENTRY);
+	} else {
+		if (walk->is_exact)
+			is_found = find_bytecode(place, word, walk->r13);
+		if (!is_found)
+			is_found = find_bytecode(place, word, java->words[BYTECODE_WORD]);
+		if (!is_found && walk->is_exact && leave_entry(place))
+			is_found = find_bytecode(place, walk->bx, AT_ENTRY);
+	}
 	if (!is_found) {
-		if (!walk->is_exact || !leave_entry(place) || !find_bytecode(place, walk->bx, 0)) {
-			st->java_no_bytecode++;
-			return WALK_RULE_UNSUPPORTED;
-		}
+		st->java_no_bytecode++;
+		return WALK_RULE_UNSUPPORTED;
 	}
 	java->key.generation = java->layout.generation << 1 | 1;
 	java->record.method = java->key.address;
@@ -292,8 +304,8 @@ __noinline int leave_compiled(u32 place)
 	struct walk *walk = bpf_map_lookup_elem(&walks, &place);
 	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
 	struct java_stats *st = bpf_map_lookup_elem(&java_stats, &place);
-	u64 pc, saved[3];
-	u32 number;
+	u64 pc, saved[2];
+	u32 number, pushed;
 	int where = LEAF_WHOLE;
 
 	if (!walk || !java || !st)
@@ -332,15 +344,18 @@ __noinline int leave_compiled(u32 place)
 	if (java->frame_size < 16 || java->frame_size > LARGEST_JAVA_FRAME ||
 	    !read_user(saved, sizeof(saved), pc - 16))
 		return WALK_READ_FAULT;
-	// C2 pushes a register while it compares strings. Only code of the JVM calls compiled methods.
-	if (walk->is_exact && !in_java_code(java, saved[1])) {
-		if (!in_java_code(java, saved[2])) {
-			st->java_leaf++;
-			return WALK_RULE_UNSUPPORTED;
-		}
-		return to_java_caller(walk, saved[2], pc + 8, saved[1]);
+	if (!walk->is_exact ||
+	    bpf_probe_read_user(java->words, sizeof(u64) * (PUSHED_WORDS + 1), (void *)(pc - 16)))
+		return to_java_caller(walk, saved[1], pc, saved[0]);
+	pushed = pushed_words(place);
+	if (pushed >= PUSHED_WORDS) {
+		st->java_leaf++;
+		return WALK_RULE_UNSUPPORTED;
 	}
-	return to_java_caller(walk, saved[1], pc, saved[0]);
+	OPAQUE(pushed);
+	if (pushed >= PUSHED_WORDS)
+		return WALK_RULE_UNSUPPORTED;
+	return to_java_caller(walk, java->words[pushed + 1], pc + 8 * pushed, java->words[pushed]);
 }
 
 __noinline int leave_stub(u32 place)

@@ -122,6 +122,7 @@ static __always_inline void begin_walk(struct walk *walk, struct registers *from
 	walk->lr = from->bx;
 	walk->ax = from->ax;
 	walk->bx = from->bx;
+	walk->dx = from->dx;
 	walk->r13 = from->r13;
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->is_exact = 1;

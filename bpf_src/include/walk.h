@@ -42,6 +42,7 @@ struct walk {
 	u32 process;	     // tgid in the initial pid namespace
 	u64 ax;		     // of the leaf, with which generated code leaves its caller
 	u64 bx;
+	u64 dx;
 	u64 r13;
 	u64 lr;			 // arm64: where a leaf returns to; signed or not
 	u8 code[NEAR_BYTES + 8]; // in which a frame that was set up is looked for
