@@ -64,6 +64,15 @@ struct java_process {
 	u8 pad;
 };
 
+// Kinds of objects of V8 whose types are checked.
+enum v8_kind {
+	V8_FUNCTIONS,
+	V8_SHARED,
+	V8_SCRIPT,
+	V8_BYTECODES,
+	V8_KINDS,
+};
+
 // V8 in a process: offsets and types as in purebpf/runtimes/v8/layout.py.
 struct v8_process {
 	u64 identity; // of the program that the process executed; 0: any
@@ -118,6 +127,9 @@ struct java_walk {
 	u64 size; // of all heaps; 0: the process runs no JVM
 	u64 pool; // of the class whose identity `class` is; 0: none
 	u64 class;
+	u64 maps[V8_KINDS]; // V8: of the last object of each kind
+	u64 script;	    // V8: of the function before
+	u64 script_number;
 	u32 index; // of the bytecode of an interpreter's frame
 	u32 frames;
 	u64 blob[BLOB_BYTES / 8 + 1]; // a word more: fields are read as words

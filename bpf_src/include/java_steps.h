@@ -452,6 +452,8 @@ __noinline int begin_java(u32 place)
 	java->size = 0;
 	java->frames = 0;
 	java->pool = 0;
+	java->script = 0;
+	__builtin_memset(java->maps, 0, sizeof(java->maps));
 	java->v8.builtins_size = 0;
 	v8 = bpf_map_lookup_elem(&v8s, &walk->process);
 	if (v8 && (!v8->identity || v8->identity == walk->identity))

@@ -38,38 +38,59 @@ static __always_inline bool is_v8(struct walk *walk, u32 place, int found)
 	       in_v8_builtins(&java->v8, walk->pc - !walk->is_exact);
 }
 
-// The type of an object; -1: there is none.
-__noinline int v8_type(u64 pointer, u32 map_type)
+static __always_inline bool is_of_kind(struct v8_process *v8, u32 kind, __u16 type)
 {
+	if (kind == V8_FUNCTIONS)
+		return type >= v8->type_function_first && type <= v8->type_function_last;
+	if (kind == V8_SHARED)
+		return type == v8->type_shared;
+	return type == (kind == V8_SCRIPT ? v8->type_script : v8->type_bytecode);
+}
+
+// Whether an object is of a kind. Most of a kind have one map, which is looked at once in a walk: the thread is in
+// the interrupt, and nothing moves.
+__noinline int is_v8_object(u32 place, u64 pointer, u32 kind)
+{
+	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
 	u64 map = 0;
 	__u16 type = 0;
 
-	if ((pointer & 3) != 1 || !read_user(&map, sizeof(map), pointer - 1) || (map & 3) != 1 ||
-	    !read_user(&type, sizeof(type), map - 1 + map_type))
-		return -1;
-	return type;
+	if (!java || kind >= V8_KINDS || (pointer & 3) != 1 ||
+	    !read_user(&map, sizeof(map), pointer - 1) || (map & 3) != 1)
+		return 0;
+	if (map == java->maps[kind])
+		return 1;
+	if (!read_user(&type, sizeof(type), map - 1 + java->v8.map_type) ||
+	    !is_of_kind(&java->v8, kind, type))
+		return 0;
+	java->maps[kind] = map;
+	return 1;
 }
 
-// Puts the function of a frame into `key` and `record`; false: it is none with a script.
-static __always_inline bool find_v8_function(struct java_walk *java, u64 function)
+// Puts the function of a frame into `key` and `record`; 0: it is none with a script.
+__noinline int find_v8_function(u32 place, u64 function)
 {
-	u64 shared = 0, script = 0, number = 0;
+	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
+	u64 shared = 0, script = 0;
 	u32 literal = 0;
-	int type;
 
-	type = v8_type(function, java->v8.map_type);
-	if (type < java->v8.type_function_first || type > java->v8.type_function_last)
-		return false;
-	if (!read_user(&shared, sizeof(shared), function - 1 + java->v8.function_shared) ||
-	    v8_type(shared, java->v8.map_type) != java->v8.type_shared ||
+	if (!java || !is_v8_object(place, function, V8_FUNCTIONS) ||
+	    !read_user(&shared, sizeof(shared), function - 1 + java->v8.function_shared) ||
+	    !is_v8_object(place, shared, V8_SHARED) ||
 	    !read_user(&script, sizeof(script), shared - 1 + java->v8.shared_script) ||
-	    v8_type(script, java->v8.map_type) != java->v8.type_script ||
-	    !read_user(&number, sizeof(number), script - 1 + java->v8.script_id) ||
 	    !read_user(&literal, sizeof(literal), shared - 1 + java->v8.shared_literal))
-		return false;
-	java->key.address = (number & ~0xffffffffull) | literal;
+		return 0;
+	if (script != java->script) {
+		java->script = 0;
+		if (!is_v8_object(place, script, V8_SCRIPT) ||
+		    !read_user(&java->script_number, sizeof(java->script_number),
+			       script - 1 + java->v8.script_id))
+			return 0;
+		java->script = script;
+	}
+	java->key.address = (java->script_number & ~0xffffffffull) | literal;
 	java->record.method = shared;
-	return true;
+	return 1;
 }
 
 // Puts a word for the function of a frame in place of its address; its words are in the walk. What
@@ -81,7 +102,7 @@ __noinline int name_v8_frame(u32 place, u64 pc)
 	u64 at = 0, offset;
 
 	if (!walk || !java || !(java->words[V8_CONTEXT] & 1) ||
-	    !find_v8_function(java, java->words[V8_FUNCTION]))
+	    !find_v8_function(place, java->words[V8_FUNCTION]))
 		return 0;
 	java->key.generation = java->v8.generation << 1 | 1 |
 			       (u64)(u32)bpf_get_current_pid_tgid() << 32;
@@ -89,8 +110,7 @@ __noinline int name_v8_frame(u32 place, u64 pc)
 	java->record.pc = pc;
 	java->record.is_interpreted = 0;
 	offset = java->words[V8_OFFSET];
-	if (!(offset & 1) &&
-	    v8_type(java->words[V8_BYTECODE], java->v8.map_type) == java->v8.type_bytecode) {
+	if (!(offset & 1) && is_v8_object(place, java->words[V8_BYTECODE], V8_BYTECODES)) {
 		java->key.check = 0;
 		java->record.pc = java->words[V8_BYTECODE];
 		java->record.is_interpreted = 1;
