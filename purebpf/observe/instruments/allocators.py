@@ -17,6 +17,7 @@ from purebpf.observe.symbols.function_code import FunctionCode
 from purebpf.symbols.budget import Budget
 from purebpf.symbols.elf_image import ElfImage
 from purebpf.symbols.elf_names import functions_named
+from purebpf.symbols.frame import FileOffset
 from purebpf.symbols.function_exits import ALWAYS, Exits
 from purebpf.symbols.proc_maps import MappedFile, parse_maps
 from purebpf.symbols.x86_64_code import CodeError
@@ -65,8 +66,25 @@ _FUNCTIONS = {
     "realloc": Function.REALLOC,
     **dict.fromkeys(("aligned_alloc", "memalign"), Function.ALIGNED_ALLOC),
     "posix_memalign": Function.POSIX_MEMALIGN,
-    **dict.fromkeys(("free", "cfree"), Function.FREE),
+    **dict.fromkeys(("free", "cfree", "free_sized", "free_aligned_sized"), Function.FREE),
+    "mallocx": Function.MALLOC,
+    "rallocx": Function.REALLOC,
+    **dict.fromkeys(("dallocx", "sdallocx"), Function.FREE),
 }
+"""Of C, POSIX, and jemalloc(3)."""
+_OF_MIMALLOC = {
+    **dict.fromkeys(
+        ("zalloc", "malloc_small", "zalloc_small", "new", "new_nothrow"), Function.MALLOC
+    ),
+    **dict.fromkeys(("malloc_aligned", "zalloc_aligned", "new_aligned"), Function.MALLOC),
+    **dict.fromkeys(("mallocn", "calloc_aligned", "new_n"), Function.CALLOC),
+    **dict.fromkeys(("realloc_aligned", "rezalloc", "rezalloc_aligned"), Function.REALLOC),
+    **dict.fromkeys(("reallocf", "new_realloc"), Function.REALLOC),
+    **dict.fromkeys(("free_size", "free_aligned", "free_size_aligned"), Function.FREE),
+}
+"""Behind its prefix; the alignment is the last argument."""
+_PREFIXES = ("_rjem_", "je_", "tc_", "mi_")
+"""Of an allocator that does not take the place of malloc: in programs of Rust, for example."""
 _NEW = re.compile(r"_Zn[wa]m(RKSt9nothrow_t|St11align_val_t(RKSt9nothrow_t)?)?")
 _DELETE = re.compile(r"_Zd[la]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?")
 """No pattern without an end: each name that fits is a probe, and anyone may map a file."""
@@ -283,8 +301,7 @@ def _code(
 
 def _code_of(image: ElfImage) -> AllocatorCode:
     offsets = functions_named(image, lambda name: _function_named(name) is not None)
-    if "malloc" not in offsets or "free" not in offsets:
-        return AllocatorCode()
+    offsets = _of_allocators(offsets)
     code = FunctionCode(image, follows_stubs=True)
     entries: dict[int, int] = {}
     passed: dict[int, int] = {}
@@ -332,9 +349,28 @@ def _clearing(code: FunctionCode, exits: Exits) -> dict[int, int]:
     }
 
 
+def _of_allocators(offsets: dict[str, FileOffset]) -> dict[str, FileOffset]:
+    """The functions of those allocators that both give and take memory, by their prefix."""
+    kinds: dict[str, set[bool]] = {}
+    for name in offsets:
+        if "malloc" in name or "free" in name or "dallocx" in name:
+            kinds.setdefault(_prefix_of(name), set()).add(_function_named(name) is Function.FREE)
+    return {
+        name: offset for name, offset in offsets.items() if len(kinds.get(_prefix_of(name), ())) > 1
+    }
+
+
+def _prefix_of(name: str) -> str:
+    return next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+
+
 def _function_named(name: str) -> Function | None:
-    if name in _FUNCTIONS:
-        return _FUNCTIONS[name]
+    prefix = _prefix_of(name)
+    plain = name.removeprefix(prefix)
+    if plain in _FUNCTIONS:
+        return _FUNCTIONS[plain]
+    if prefix == "mi_" and plain in _OF_MIMALLOC:
+        return _OF_MIMALLOC[plain]
     if _NEW.fullmatch(name):
         return Function.MALLOC
     return Function.FREE if _DELETE.fullmatch(name) else None

@@ -77,6 +77,36 @@ def test_probes_go_to_the_file_with_the_symbols_and_to_no_other(tmp_path: Path) 
         pass
 
 
+@pytest.mark.parametrize(
+    ("names", "traced"),
+    [
+        (
+            ("malloc", "free", "mallocx", "rallocx", "sdallocx", "free_sized", "zalloc"),
+            ("malloc", "free", "mallocx", "rallocx", "sdallocx", "free_sized"),
+        ),
+        (("_rjem_mallocx", "_rjem_sdallocx", "calloc"), ("_rjem_mallocx", "_rjem_sdallocx")),
+        (("mi_malloc_aligned", "mi_free", "mi_open"), ("mi_malloc_aligned", "mi_free")),
+        (("mi_malloc", "je_free", "free", "sdallocx"), ()),
+    ],
+)
+def test_allocators_with_other_names(
+    tmp_path: Path, names: tuple[str, ...], traced: tuple[str, ...]
+) -> None:
+    """Those of jemalloc(3), of C23, and those with a prefix, as in programs of Rust."""
+    source = "".join(f"void *{name}(void) {{ return 0; }}\n" for name in names)
+    library = build(tmp_path, source)
+    if not traced:
+        with pytest.raises(NotSupportedError):
+            allocator_in(str(library))
+        return
+    places = offsets(library)
+    kinds = dict(allocator_in(str(library)).code.entries)
+    assert kinds.keys() == {places[name] for name in traced}
+    for name in traced:
+        is_free = "free" in name or "dallocx" in name
+        assert (kinds[places[name]] == Function.FREE) is is_free
+
+
 JUMPING = """
 #include <stddef.h>
 void *own_malloc(size_t n) { return n ? (void *)n : 0; }
