@@ -116,10 +116,6 @@ def _strcontains(check: Checking, node: tree.Call) -> Type:
         node.value = int(part.value in check.unit.point.name)
         return BOOL
     _strings(check, node)
-    kernel = check.world.kernel
-    found = kernel.function("bpf_strstr") if kernel is not None else None
-    if found is None:
-        raise refuse(node, "strcontains() needs the kernel function bpf_strstr (Linux 6.17)")
     return BOOL
 
 

@@ -10,7 +10,8 @@ from purebpf.script.actions import Action
 from purebpf.script.lowering.frame import Place
 from purebpf.script.lowering.layout import EXITED, LOST, TAI
 from purebpf.script.lowering.memory import Foreign
-from purebpf.script.lowering.stores import PROBE_READ_STR, STRING_READERS, Stores
+from purebpf.script.lowering.searches import Searches
+from purebpf.script.lowering.stores import PROBE_READ_STR, STRING_READERS
 from purebpf.script.map_info import MapInfo
 from purebpf.script.registers import MACHINES
 from purebpf.script.script_error import ScriptError
@@ -23,7 +24,7 @@ _RING_OUTPUT = 130
 _JOINED, _JOINED_SIZE = 16, 1024
 
 
-class Calls(Stores):
+class Calls(Searches):
     """Generates the code of calls."""
 
     def call(self, node: tree.Call) -> None:
@@ -206,10 +207,13 @@ class Calls(Stores):
         self.code.alu("-=", R0, 1)
 
     def _search(self, node: tree.Call) -> None:
-        """R0 = 1 if a string contains another (Linux 6.17)."""
+        """R0 = 1 if a string contains another."""
         code, (text, part) = self.code, node.arguments
         if node.value is not None:
             code.move(R0, node.value)
+            return
+        if not self.context.search_function:  # before Linux 6.17
+            self.search_bytes(node, self._terminated(text), self._terminated(part))
             return
         places = [self._terminated(text), self._terminated(part)]
         self.address(R1, places[0])
