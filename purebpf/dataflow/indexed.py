@@ -89,23 +89,12 @@ def _in_record(of: Type | None, offset: int, size: int, step: int) -> Place | No
     if arrays:
         return Place(SEVERAL, 0, whole, None, through_array=True, within=offset)
     place = find(of, offset, size)
-    is_element = whole % step == 0 and place.type is not None and place.size == size
-    if not is_element or place.within:
-        return None
-    if step >= size and any(_is_like(of, offset + by, place, size) for by in (-step, step)):
-        return Place(SEVERAL, 0, whole, None, through_array=False, within=offset)
-    return place
-
-
-def _is_like(of: Type | None, offset: int, place: Place, size: int) -> bool:
-    """Return True for a member like another one: an index may lead from one to the other.
-
-    As in `(&vector->x)[i]`.
-    """
-    if not 0 <= offset < byte_size(of):
-        return False
-    other = find(of, offset, size)
-    return bare(other.type) is bare(place.type) and not other.within
+    is_element = whole % step == 0 and step != size  # else it may be `((long *)of)[i]`
+    return (
+        place
+        if is_element and place.type is not None and place.size == size and not place.within
+        else None
+    )
 
 
 def _arrays(

@@ -21,7 +21,7 @@ __all__ = [
 
 _DEEPEST = 32
 _EXTENTS = "extents"
-_WORD = 8
+_WORD = _BITS = 8
 SEVERAL = "(several members)"
 PADDING = "(padding)"
 OVERLAY = "(union)"
@@ -121,7 +121,11 @@ def _join(path: str, name: str) -> str:
 
 def _covering(record: Type, offset: int, size: int) -> tuple[str, int, Type | None] | str:
     """Return the member that contains an access, or words for a place that is not one member."""
-    covering = [(member, end) for start, end, member in _extents(record) if start <= offset < end]
+    covering = [
+        (member, end)
+        for start, end, member in _extents(record)
+        if start <= offset < end and _overlaps(member, offset, size)
+    ]
     members = [member for member, _ in covering]
     whole = [member for member, end in covering if offset + size <= end]
     if len(whole) > 1 and any(_room(member.type) for member in whole):
@@ -138,6 +142,15 @@ def _covering(record: Type, offset: int, size: int) -> tuple[str, int, Type | No
     if all(member.bits for member in whole):
         return "/".join(member.name for member in whole if member.name), offset, None
     return OVERLAY
+
+
+def _overlaps(member: Member, offset: int, size: int) -> bool:
+    """Return True if an access touches the bytes of a bit field; others are known to do."""
+    if not member.bits or member.bit is None:
+        return True
+    first = member.offset + member.bit // _BITS
+    behind = member.offset + (member.bit + member.bits + _BITS - 1) // _BITS
+    return offset < behind and first < offset + max(size, 1)
 
 
 def _extents(record: Type) -> list[tuple[int, int, Member]]:

@@ -188,6 +188,22 @@ APART long packed_large(struct packed *of, int count) {
   return sum;
 }
 
+struct flags {
+  unsigned a : 1, b : 7, c : 9;
+  unsigned char last;
+};
+
+APART long flags_last(struct flags *of, int count) {
+  long sum = 0;
+  for (int i = 0; i < count; i++) {
+    sum += of[i].last;
+    __asm__ volatile("" ::: "memory");
+  }
+  return sum;
+}
+
+APART long words_of(struct item *of, int i) { return ((long *)of)[i]; }
+
 struct row {
   long count;
   struct node *items[1]; /* as many as were allocated */

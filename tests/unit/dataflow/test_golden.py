@@ -43,6 +43,8 @@ MEMBERS = {
     "derived_address": {"item.value", "item.weight", "int."},
     "stepped_links": {"link.next"},
     "coordinate": {"vector.(several members)"},
+    "words_of": {"item.(several members)"},
+    "flags_last": {"flags.last"},
     "board_z": {"board.cells[].z"},
     "packed_tail": {"packed.tail"},
     "packed_large": {"packed.large", "packed.small/large"},
@@ -55,7 +57,7 @@ SEEN = {
     "global_high": "grid.pairs[].high", "nested_low": "node.in.low", "bag_count": "bag.count",
     "union_number": "either.(union)", "after_call_key": "node.key",
     "stepped_links": "link.next", "board_z": "board.cells[].z", "packed_tail": "packed.tail",
-    "row_third": "row.items[]",
+    "row_third": "row.items[]", "flags_last": "flags.last",
 }  # fmt: skip
 """Members that a claim must name, whatever the compiler does."""
 
