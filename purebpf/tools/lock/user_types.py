@@ -28,8 +28,14 @@ _PYTHON_LOCK = re.compile(
 _TYPES = (
     ("condition", re.compile(r"_*(pthread_)?cnd_wait|_*pthread_cond_|.*[Cc]ondvar.*::wait")),
     ("rwlock", re.compile(r"_*pthread_rwlock_|.*RwLock::|.*rwlock::futex")),
-    ("semaphore", re.compile(r"_*(new_)?sem_(clock|timed)?wait|do_futex_wait")),
-    ("barrier", re.compile(r"_*pthread_barrier_wait")),
+    (
+        "semaphore",
+        re.compile(
+            r"_*(new_)?sem_(clock|timed)?wait|do_futex_wait|"
+            r"std::(__atomic_semaphore|counting_semaphore)\b"
+        ),
+    ),
+    ("barrier", re.compile(r"_*pthread_barrier_wait|std::(barrier|latch|__tree_barrier)\b")),
     ("join", re.compile(r"_*pthread_(timed|clock)?join|thrd_join")),
     ("once", re.compile(r"_*pthread_once|.*Once.*::call")),
     ("idle", re.compile(r"runtime\.(stopm|notesleep|notetsleep|mPark)|.*thread::park|.*Parker::")),
@@ -62,9 +68,9 @@ _PYTHON_WAITS = (
 _LAMBDA = re.compile(r"[\w:~]+(\([^()<>]*\))?( const)?::\{lambda\([^()]*\)#\d+\}")
 _LIBRARIES = re.compile(r"(libc|libpthread|ld-linux|ld-musl|libstdc\+\+|libc\+\+)[-.]")
 _RUNTIME = re.compile(
-    r"(std::(sys|sync|thread|__1|condition_variable|mutex|unique_lock|lock_guard|scoped_lock)|"
-    r"__gthread|parking_lot|lock_api|runtime\.(futex|lock|note|sema|stopm|mPark|mcall|park))"
+    r"__gthread|__glibcxx_|parking_lot|lock_api|runtime\.(futex|lock|note|sema|stopm|mPark|mcall|park)"
 )
+_ARGUMENTS = re.compile(r"<[^<>]*>")
 
 
 class Wait(NamedTuple):
@@ -174,5 +180,18 @@ def _belongs(frame: Frame, kind: str) -> bool:
         return True
     if _LIBRARIES.match(frame.module.rpartition("/")[2]) or _RUNTIME.match(frame.name):
         return True
+    if "std::" in frame.name and _is_of_std(frame.name):
+        return True
     patterns = (_GIL, _PYTHON_LOCK, *(pattern for _, pattern in _TYPES))
     return any(pattern.match(frame.name) for pattern in patterns)
+
+
+def _is_of_std(name: str) -> bool:
+    """Return True for a function of the standard library of C++ or Rust.
+
+    A template of C++ has the type of its result before its name, which may be one of std.
+    """
+    before = ""
+    while before != name:
+        before, name = name, _ARGUMENTS.sub("", name)
+    return name.partition("(")[0].rpartition(" ")[2].startswith("std::")

@@ -31,10 +31,19 @@ def frames(*stack: str, modules: dict[str, str] | None = None) -> list[Frame | U
         (("runtime.futex", "runtime.futexsleep", "runtime.notesleep", "runtime.stopm"), "idle", ""),
         (("runtime.futex", "runtime.futexsleep", "runtime.lock2", "main.f"), "mutex", "main.f"),
         (("spin_then_sleep", "main"), "futex", "spin_then_sleep"),
+        (("syscall", "void std::__detail::__platform_wait<int>(int const*, int)",
+          "std::__atomic_semaphore::_M_acquire()", "std::counting_semaphore<1l>::acquire()",
+          "shop::take()"), "semaphore", "shop::take()"),
+        (("void std::__atomic_wait_address_v<int, std::atomic<int>::f(int)::{lambda()#1}>(int)",
+          "std::vector<int> shop::poll<int>(std::atomic<int>&)", "main"),
+         "futex", "std::vector<int> shop::poll<int>(std::atomic<int>&)"),
+        (("pthread_rwlock_wrlock", "__glibcxx_rwlock_wrlock(pthread_rwlock_t*)",
+          "std::shared_mutex::lock()", "shop::set()"), "rwlock", "shop::set()"),
+        (("syscall", "std::latch::wait(long) const", "shop::start()"), "barrier", "shop::start()"),
     ],
 )  # fmt: skip
 def test_the_innermost_functions_say_what_it_is(stack, kind, caller):
-    modules = dict.fromkeys(("__futex_wait", "futex_wait"), LIBC)
+    modules = dict.fromkeys(("__futex_wait", "futex_wait", "syscall"), LIBC)
     assert describe(frames(*stack, modules=modules)) == (kind, caller)
     assert kind in USER_TYPES
 
