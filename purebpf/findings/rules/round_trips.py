@@ -25,6 +25,8 @@ _A_REQUEST = 20.0
 """Questions for one request that are too many."""
 _RATE_OF_SCRIPTS = 3000.0
 """Questions a second of a program without requests that are too many."""
+_EACH = 0.5
+"""Connections of a program for one request that makes a new one for each."""
 _ASKED = 0.5
 """Sends for an answer: a stream of events has answers without questions."""
 _SENDS = frozenset({"sendto", "sendmsg", "sendmmsg", "write", "writev"})
@@ -48,12 +50,15 @@ def round_trips(evidence: Evidence) -> Iterator[Finding]:
         by_peer: dict[str, list[WaitSum]] = defaultdict(list)
         requests = evidence.count_calls(pids, _ACCEPTS, 0)
         served = 0
+        short = _short_unix_peer(evidence, pids, requests)
         for one in (_with_peer(evidence, one) for pid in pids for one in evidence.waits_of[pid]):
             side = evidence.connections.side(one.endpoint)
             if side is Side.SERVER and not _is_inside(evidence, one.endpoint, pids):
                 served += one.times
             elif side is Side.CLIENT:
                 by_peer[spell_endpoint(evidence.connections.named(one.endpoint))].append(one)
+            elif short is not None and side is Side.UNKNOWN and one.endpoint.family == "other":
+                by_peer[spell_endpoint(short)].append(one._replace(endpoint=short))
         known = max(requests, served) or _asked_by_clients(evidence, set(pids))
         for peer, sums in by_peer.items():
             finding = _chatty(evidence, peer, sums, known)
@@ -101,6 +106,23 @@ def _only_peer(evidence: Evidence, pid: int) -> str:
             peers[spell_endpoint(end)] += 1
     peer, times = next(iter(peers.most_common(1)), ("", 0))
     return peer if times > _ONE_PEER * peers.total() else ""
+
+
+def _short_unix_peer(evidence: Evidence, pids: list[int], requests: int) -> Endpoint | None:
+    """The server to which a service makes a connection by a unix socket for each request.
+
+    Most of these were closed before anybody could see what they lead to; one shows it for all.
+    """
+    tcp = sum(one.times for one in evidence.facts.connects if one.pid in pids)
+    if evidence.count_calls(pids, ("connect",), 0) - tcp < _EACH * requests or not requests:
+        return None
+    ends = {
+        stay.endpoint.address: stay.endpoint
+        for pid in pids
+        for stay in evidence.by_process.get(pid, ())
+        if stay.side is Side.CLIENT and stay.endpoint.family == "other" and stay.endpoint.address
+    }
+    return next(iter(ends.values())) if len(ends) == 1 else None
 
 
 def _with_peer(evidence: Evidence, one: WaitSum) -> WaitSum:

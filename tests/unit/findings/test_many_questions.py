@@ -90,3 +90,52 @@ def test_a_loop_that_is_hardly_blocked_has_another_reason(
     wait = waiting(SHOP, SHOP, "futex", *frames, *loop, seconds=seconds, times=300)
     text = said(measured._replace(activities=(*measured.activities, wait)))
     assert ("answers late on port 8000" in text) is not is_blocked
+
+
+def connecting(connects: int, *, names: int = 1) -> Facts:
+    """A worker that asks 300 times for each of ten requests, by a new unix socket each time."""
+    waits = [
+        WaitSum(SHOP, SHOP, "poll", 0x1000 + n, 6, 0, Endpoint("socket", "other", inode=n), *more)
+        for n, more in ((31, (4.0, 3000, 0.01)), (33, (0.1, 10, 0.02)))
+    ]
+    stays = [
+        waiting(SHOP, SHOP, "epoll_wait", native("fgets"), argument=0x1000 + 33 + n)._replace(
+            call="poll"
+        )
+        for n in range(names)
+    ]
+    sums = [
+        WaitSum(
+            *(SHOP, SHOP, "poll", 0x1000 + 33 + n, 6, 0),
+            *(Endpoint("socket", "other", inode=33 + 2 * n), 0.5, 1, 0.5),
+        )
+        for n in range(names)
+    ]
+    return facts(*stays)._replace(
+        waits=(*waits, *sums),
+        calls=(
+            CallCount(SHOP, "accept", 0, 10),
+            CallCount(SHOP, "connect", 0, connects),
+            CallCount(SHOP, "sendto", 0, 3000),
+        ),
+        sockets=(Socket(49, "tcp", "127.0.0.1", PORT, "", 0, 10),),
+        descriptors={SHOP: {3: "socket:[49]", 6: "socket:[33]"}, PEER: {7: "socket:[34]"}},
+        unix_peers={33: 34, 34: 33, 35: 36, 36: 35},
+        unix_names={34: "/run/redis.sock", 36: "/run/other.sock"},
+        processes=(
+            Process(SHOP, 1, "php-fpm8.2", "/usr/sbin/php-fpm8.2"),
+            Process(PEER, 1, "redis-server", "/usr/bin/redis-server"),
+        ),
+    )
+
+
+def test_a_worker_that_connects_for_each_request_is_known_by_one_of_its_connections() -> None:
+    text = said(connecting(10))
+    assert "asks redis-server at redis.sock 301 times for one request (N+1 queries)" in text
+
+
+@pytest.mark.parametrize(
+    "unknown", [connecting(2), connecting(10, names=2)], ids=["others connect to it", "two peers"]
+)
+def test_connections_that_may_lead_elsewhere_are_not_counted(unknown: Facts) -> None:
+    assert "times for one request" not in said(unknown)
