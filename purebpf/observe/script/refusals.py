@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from purebpf.errors import PurebpfError, VerifierError
+from purebpf.errors import AttachError, NotSupportedError, PurebpfError, VerifierError
+from purebpf.observe.script.unsafe_return import UnsafeReturnError
 from purebpf.script import tree
+from purebpf.script.compilation import Compilation
 from purebpf.script.point import Point
 from purebpf.script.script_error import ScriptError
 from purebpf.script.unit import Unit
 
-__all__ = ["place_load_refusal", "place_refused_probe"]
+__all__ = ["judge_refused_probe", "place_load_refusal", "place_refused_probe"]
 
 _NOT_HERE = "helper call is not allowed in probe"
 """The verifier's message for bpf_d_path() in a function that may hold the locks that it takes."""
@@ -30,6 +32,26 @@ def place_load_refusal(error: VerifierError, units: Iterable[Unit]) -> ScriptErr
                 message = "helper bpf_d_path not allowed in probe"
                 return ScriptError(message, node.start, node.end, hint)
     return None
+
+
+def judge_refused_probe(
+    error: AttachError | NotSupportedError, point: Point, compilation: Compilation
+) -> AttachError | NotSupportedError:
+    """Return the reason why a probe is left out.
+
+    Raises:
+        ScriptError: a kprobe that --unsafe tries is refused.
+        AttachError, NotSupportedError: the script may not run without the probe.
+    """
+    if isinstance(error, UnsafeReturnError):
+        return error
+    if point.kind not in ("kprobe", "kretprobe"):
+        raise error
+    if compilation.config.texts["missing_probes"] != "error":
+        return error
+    if compilation.settings.is_unsafe:
+        raise place_refused_probe(error, point, compilation.units) from error
+    raise error
 
 
 def place_refused_probe(error: PurebpfError, point: Point, units: Iterable[Unit]) -> ScriptError:

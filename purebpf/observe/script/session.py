@@ -237,21 +237,23 @@ class ScriptSession(SoleOwner):
         pairs = self._in_order_of_attaching()
         if any(point.kind in _USER for point, _ in pairs):
             self._threads = ProbeThreads([self.compilation.settings.pid])
-        unsafe = self._attach(pairs)
+        left_out = self._attach(pairs)
         self._start_iterations()
         points = [unit.point for unit in self.compilation.units if unit.point.kind != "bench"]
-        count = sum(point.is_counted for point in points) - len(unsafe)
-        if unsafe and not count:
-            raise unsafe[0]
-        for refusal in unsafe[:_MOST_WARNINGS]:
+        count = sum(point.is_counted for point in points) - len(left_out)
+        if left_out and not count:
+            raise left_out[0]
+        if self.compilation.config.texts["missing_probes"] == "ignore":
+            left_out = [error for error in left_out if isinstance(error, UnsafeReturnError)]
+        for refusal in left_out[:_MOST_WARNINGS]:
             self._warn(f"WARNING: {refusal}")
-        if len(unsafe) > _MOST_WARNINGS:
-            self._warn(f"WARNING: {len(unsafe) - _MOST_WARNINGS} more functions, likewise")
+        if len(left_out) > _MOST_WARNINGS:
+            self._warn(f"WARNING: {len(left_out) - _MOST_WARNINGS} more functions, likewise")
         return count
 
-    def _attach(self, pairs: Iterable[tuple[Point, str]]) -> list[UnsafeReturnError]:
+    def _attach(self, pairs: Iterable[tuple[Point, str]]) -> list[AttachError | NotSupportedError]:
         """Attach programs; return why functions are left out."""
-        settings, unsafe = self.compilation.settings, []
+        settings, left_out = self.compilation.settings, []
         for point, name in pairs:
             try:
                 attach_point(
@@ -261,15 +263,11 @@ class ScriptSession(SoleOwner):
                     self._user_links if point.kind in _USER else self._links,
                     is_unsafe=settings.is_unsafe,
                 )
-            except UnsafeReturnError as error:
-                unsafe.append(error)
             except (AttachError, NotSupportedError) as error:
-                if point.kind not in ("kprobe", "kretprobe") or not settings.is_unsafe:
-                    raise
-                from purebpf.observe.script.refusals import place_refused_probe
+                from purebpf.observe.script.refusals import judge_refused_probe
 
-                raise place_refused_probe(error, point, self.compilation.units) from error
-        return unsafe
+                left_out.append(judge_refused_probe(error, point, self.compilation))
+        return left_out
 
     def _follow_threads(self) -> None:
         """Attach again if a process went on without the thread that its uprobes belonged to."""

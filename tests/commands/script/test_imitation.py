@@ -148,3 +148,16 @@ def test_a_list_of_functions_takes_the_place_of_that_of_the_kernel(tmp_path: Pat
     assert "ERROR: No matches for kprobe vfs_read" in done.stderr
     missing = run(*command, "--traceable-functions", str(tmp_path / "none"), "-l", "kprobe:*")
     assert "No such file or directory" in missing.stderr
+
+
+def test_kprobes_that_cannot_be_attached_are_left_out_if_the_script_says_so(tmp_path: Path) -> None:
+    command = (sys.executable, "-P", "-m", "purebpf", "script", "--dry-run")
+    path = tmp_path / "functions"
+    path.write_text("no_such_function\n")
+    for choice, warning in (("warn", "WARNING: "), ("ignore", "")):
+        text = f"config = {{ missing_probes = {choice} }} begin {{ }} kprobe:no_such_function {{ }}"
+        done = run(*command, "--traceable-functions", str(path), "-e", text)
+        assert done.returncode == 0
+        lines = done.stderr.splitlines()
+        assert lines[-1] == "Attached 1 probe"
+        assert len(lines) == 1 if not warning else lines[0].startswith(warning)
