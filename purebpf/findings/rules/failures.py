@@ -54,6 +54,7 @@ _CLOSES, _CLOSE_S = 20_000.0, 2e-7
 _RATE, _SHARE, _MANY = 0.3, 0.05, 20.0
 _NOT_TRIED_AGAIN = frozenset({"futex", "rt_sigtimedwait", "wait4", "rt_sigreturn"})
 _MEMORY = compile_later(r"/proc/\d+/(task/\d+/)?mem")
+_STDERR = 2
 _SAYS_WHERE = ("/dev/", "/proc/", "/sys/")
 
 
@@ -214,7 +215,7 @@ def _meaning(count: CallCount) -> str:
 
 
 def _files(evidence: Evidence, count: CallCount) -> str:
-    """Paths that the failing calls may be about: given to them, or open."""
+    """Paths that the failing calls may be about: given to them, or open; standard output last."""
     given = [
         one.path
         for one in sorted(evidence.facts.paths, key=lambda one: -one.times)
@@ -222,12 +223,13 @@ def _files(evidence: Evidence, count: CallCount) -> str:
         and one.path.startswith("/")
         and not one.path.startswith(_SAYS_WHERE)
     ]
-    opened = [
-        link
-        for link in evidence.facts.descriptors.get(count.pid, {}).values()
-        if link.startswith("/") and not link.startswith(_SAYS_WHERE)
-    ]
-    files = [*dict.fromkeys([*opened[:2], *given[:2]])][:2]
+    links = evidence.facts.descriptors.get(count.pid, {})
+    opened = dict.fromkeys(
+        links[fd]
+        for fd in sorted(links, key=lambda fd: (fd <= _STDERR, fd))
+        if links[fd].startswith("/") and not links[fd].startswith(_SAYS_WHERE)
+    )
+    files = [*dict.fromkeys([*[*opened][:2], *given[:2]])][:2]
     command = evidence.process(count.pid).command
     text = f"files: {', '.join(files)}; " if files else ""
     return f"{text}command: {command[:60]}" if command else text

@@ -396,6 +396,16 @@ def test_a_full_disk_is_named() -> None:
     assert kinds(calls(CallCount(7, "openat", errno.ENOENT, 50))) == []
 
 
+def test_files_of_a_program_stand_before_its_log() -> None:
+    """The log has two descriptors, and its disk has room."""
+    log, spool = "/var/log/uplink.log", "/srv/spool/readings.bin"
+    full = CallCount(7, "write", errno.ENOSPC, 50)
+    finding = only(calls(full, descriptors={7: {1: log, 2: log, 3: spool}}))
+    assert any(f"files: {spool}, {log}" in clause for clause in finding.evidence)
+    finding = only(calls(full, descriptors={7: {1: log, 2: log}}))
+    assert any(f"files: {log};" in clause for clause in finding.evidence)
+
+
 def test_asking_without_waiting_is_a_spin() -> None:
     finding = only(calls(CallCount(7, "recvfrom", errno.EAGAIN, 900_000)))
     assert finding.kind == "spin"
