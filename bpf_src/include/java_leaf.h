@@ -253,12 +253,14 @@ static __always_inline int compiled_stub_leaf(struct walk *walk, struct java_wal
 static __always_inline int leave_exception_blob(struct walk *walk, struct java_walk *java)
 {
 	u64 first = 0, top[2];
-	u32 now = BYTES(java->code[1], 3);
+	u32 now = BYTES(java->code[1], 3), before = BYTES(java->code[0] >> 8, 3);
 
 	if (!read_user(&first, sizeof(first), java->begin) || BYTES(first, 5) != 0x08ec834852)
 		return 0;
-	if (walk->pc == java->begin || java->code[0] >> 56 == 0x5a || now == 0x878b49 ||
-	    now == 0x978b49 || now == 0x87c749 || now == 0xe0ff41)
+	// The body has instructions that begin like those of the end, which come one behind another.
+	if (walk->pc == java->begin || java->code[0] >> 56 == 0x5a ||
+	    java->code[0] >> 32 == 0xc08b4c5a || (now == 0x978b49 && before == 0x878b49) ||
+	    (now == 0x87c749 && before == 0x978b49) || now == 0xe0ff41)
 		return in_java_code(java, walk->dx) ?
 			       put_caller(java, walk->dx, walk->sp, walk->fp) :
 			       0;
