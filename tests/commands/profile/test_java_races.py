@@ -6,18 +6,15 @@ that was there before, or comes after, breaks the rule.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from purebpf.results.model.profile import Row
 from purebpf.symbols.frame import Frame
-from purebpf.tools.profile import ProfileOptions, Profiler
 from tests.support.programs import jvms
+from tests.support.programs.java_samples import SAMPLES, judge
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "javac", "x86_64"),
@@ -25,7 +22,6 @@ pytestmark = [
     pytest.mark.nightly,
 ]
 UNITS = 50
-SAMPLES = int(os.environ.get("PUREBPF_RACE_SAMPLES", "10000"))
 UNIT = """
 public class Unit@ {
     static volatile int sink;
@@ -95,9 +91,8 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def wrong(row: Row) -> str:
+def wrong(frames: list[Frame]) -> str:
     """The names of a stack that cannot be; "" for a possible one."""
-    frames = [frame for frame in row.user or () if isinstance(frame, Frame)]
     own = [(frame, match) for frame in frames if (match := OWN.match(frame.name))]
     numbers = {number for _, match in own for number in (match[1], match[3]) if number}
     order = [ORDER[match[2]] for _, match in own]
@@ -108,43 +103,32 @@ def wrong(row: Row) -> str:
     return " < ".join(f"{frame.name} ({frame.file})" for frame in frames)
 
 
+def options_of(collector: str) -> list[str]:
+    """Options of java: little memory for code, so that it is swept, and a collector."""
+    options = ["-XX:ReservedCodeCacheSize=4m", "-Xmx64m"]
+    return options if collector == "default" else [*options, "-XX:+UseZGC"]
+
+
+@pytest.mark.parametrize("collector", ["default", "ZGC"])
 @pytest.mark.parametrize("home", jvms.params())
-def test_no_name_is_wrong_while_classes_come_and_go(home: Path, classes: Path) -> None:
-    options: list[str | Path] = ["-Xmx64m", "-XX:ReservedCodeCacheSize=4m"]
-    arguments: list[str | Path] = [
-        "-cp",
-        classes / "runner",
-        "Races",
-        classes / "units",
-        str(UNITS),
-    ]
-    said = classes / f"said-{home.name}"
-    named = total = mistaken = 0
-    found = []
+def test_no_name_is_wrong_while_classes_come_and_go(
+    home: Path, classes: Path, collector: str
+) -> None:
+    """ZGC unloads classes while the program runs."""
+    if collector == "ZGC" and jvms.major(home) < 12:
+        pytest.skip("ZGC unloads classes since JDK 12")
+    runner: list[str | Path] = ["-cp", classes / "runner", "Races", classes / "units", str(UNITS)]
+    said = classes / f"said-{home.name}-{collector}"
+    command = [home / "bin/java", *options_of(collector), *runner]
     with said.open("w") as file:
-        process = subprocess.Popen([home / "bin/java", *options, *arguments], stdout=file)
+        process = subprocess.Popen(command, stdout=file, text=True)
     try:
-        until = time.monotonic() + 600  # a machine that runs nothing else needs two minutes
-        while total < SAMPLES and time.monotonic() < until:
-            with Profiler(
-                ProfileOptions(pids=(process.pid,), frequency=499, duration_s=20, python_lines=True)
-            ) as profiler:
-                profiler.wait()
-                profile = profiler.stop()
-            for row in profile.rows():
-                total += row.weight
-                named += row.weight * any(
-                    isinstance(frame, Frame) and OWN.match(frame.name) for frame in row.user or ()
-                )
-                if problem := wrong(row):
-                    found.append(problem)
-                    mistaken += row.weight
-        assert process.poll() is None
+        judged = judge(process, lambda frame: OWN.match(frame.name), wrong)
     finally:
         process.kill()
         process.wait()
-    print(f"{home.name}: {total} samples, {named} in classes that go, {mistaken} wrong")
-    assert not mistaken, found[:5]
-    assert total >= SAMPLES
-    assert named > total / 50  # compilers and the collector take most of the time
+    print(f"{home.name}, {collector}: {judged[:3]}")
+    assert not judged.wrong, judged.problems[:5]
+    assert judged.total >= SAMPLES
+    assert judged.named > judged.total / 50  # compilers and the collector take most of the time
     assert int(said.read_text().split()[-2]) >= UNITS  # class loaders that were unloaded
