@@ -182,12 +182,16 @@ class CodeCache:
         comes before the last of these, code of continuations.
         """
         found: dict[BlobKind, int] = {}
+        seen: set[int] = set()
         for heap in self.heaps:
             for at in islice(self._blocks(heap), _MOST_BLOCKS):
                 try:
                     name = self._memory.number(at + self._layout.blob_name)
                 except UnreadableError:
                     break
+                if name in seen:
+                    continue
+                seen.add(name)
                 text = self._name(name)
                 kind = _KINDS.get(text)
                 if kind is None and _CONTINUATION in text.lower():
