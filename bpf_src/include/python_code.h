@@ -172,11 +172,23 @@ static __always_inline u64 code_identity(u32 place, struct python_walk *walk)
 	return mix(mix(mix(mix(0, version), name), file), line);
 }
 
+// Looks at a place, whose number is on the stack for the look alone: a chain of eight calls has 512
+// bytes of stack.
+static __always_inline struct python_walk *walk_at(u32 place)
+{
+	return bpf_map_lookup_elem(&python_walks, &place);
+}
+
+static __always_inline struct python_code *record_at(u32 place)
+{
+	return bpf_map_lookup_elem(&python_records, &place);
+}
+
 // Fills the record of a place from `code_fields`; how many bytes it has.
 __noinline u32 fill_record(u32 place)
 {
-	struct python_walk *walk = bpf_map_lookup_elem(&python_walks, &place);
-	struct python_code *record = bpf_map_lookup_elem(&python_records, &place);
+	struct python_walk *walk = walk_at(place);
+	struct python_code *record = record_at(place);
 	struct python_process *layout;
 	u64 name_size, path_size;
 
@@ -338,7 +350,7 @@ __noinline u32 introduce_code(u32 place)
 		size = add_table(place, size);
 	number = send_record(place, size);
 	if (number != NO_CODE)
-		bpf_map_update_elem(&python_functions, key, &number, BPF_ANY);
+		bpf_map_update_elem(&python_functions, key, &record->number, BPF_ANY);
 	return number;
 }
 

@@ -254,14 +254,12 @@ static __always_inline int leave_function(struct registers *ctx)
 	u64 thread = bpf_get_current_pid_tgid();
 	struct call *begun = bpf_map_lookup_elem(&calls, &thread);
 	struct stats *st = stats_here();
-	struct asked call; // without the registers: verifiers allow 512 bytes with what is called
 
 	if (!begun || !st || ctx->sp + sizeof(u64) != begun->caller.sp)
 		return 0;
-	call = begun->asked;
+	if (phase) // without a copy: verifiers allow 512 bytes of stack with what is called
+		end(ctx, ctx->ax, &begun->asked, st);
 	bpf_map_delete_elem(&calls, &thread);
-	if (phase)
-		end(ctx, ctx->ax, &call, st);
 	return 0;
 }
 
@@ -283,15 +281,13 @@ static __always_inline int clear_on(struct registers *ctx)
 	u64 thread = bpf_get_current_pid_tgid();
 	struct call *begun = bpf_map_lookup_elem(&calls, &thread);
 	struct stats *st = stats_here();
-	struct asked call;
 
 	if (!begun || !st || ctx->sp + sizeof(u64) != begun->caller.sp ||
 	    begun->asked.function != CALLOC)
 		return 0;
-	call = begun->asked;
-	bpf_map_delete_elem(&calls, &thread);
 	if (phase)
-		end(ctx, ctx->di, &call, st);
+		end(ctx, ctx->di, &begun->asked, st);
+	bpf_map_delete_elem(&calls, &thread);
 	return 0;
 }
 
