@@ -55,8 +55,8 @@ tenth of a second if its file was not seen before; what a process holds is its u
 _KEPT_FRAMES = 2048
 _ASYNCIO = b"asyncio"
 _SWITCHES = "/_greenlet."
-_CHECKS = "_Py_CheckFunctionResult"
 """In the path of a library that copies pieces of stacks over one another."""
+_CHECKS = "_Py_CheckFunctionResult"
 _ROOTS = 3
 """Outermost frames of a stack, of which one may have the name of a function that nothing calls."""
 _GENERATED = frozenset(
