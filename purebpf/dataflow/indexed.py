@@ -82,8 +82,8 @@ def _in_record(of: Type | None, offset: int, size: int, step: int) -> Place | No
     whole = byte_size(of)
     if step % whole == 0 and tail_of(of) is None:
         return find(of, offset, size)  # the pointer was moved by whole objects
-    taking = (array for array in _arrays(of, 0, _DEEPEST, (offset, size, step)))
-    arrays = [array for array in taking if array.takes(offset, size, step)]
+    access = offset, size, step
+    arrays = [one for one in _arrays(of, 0, _DEEPEST, access) if one.takes(*access)]
     if len(arrays) == 1:
         return find(of, arrays[0].first, min(size, arrays[0].size))
     if arrays:
