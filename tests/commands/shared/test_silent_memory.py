@@ -15,6 +15,9 @@ from tests.support.host.silent_fuse import silent
 from tests.support.nightly import by_day
 
 pytestmark = [
+    # a uprobe of another test comes to all processes that map its file: while the kernel waits for
+    # the mappings of one, no process of the machine can fork
+    pytest.mark.alone,
     pytest.mark.needs("bpf", "perf_event", "vmlinux_btf", "x86_64", "mount_namespace"),
     pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="this kernel has no FUSE"),
 ]
