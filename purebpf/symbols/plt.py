@@ -19,6 +19,8 @@ from purebpf.tuples import NamedTuple
 __all__ = ["Stub", "plt_stubs", "plt_symbols"]
 
 _JUMP = b"\xff\x25"
+_SHORT, _LONG = 8, 16
+"""Bytes of a stub: .plt.got without IBT has short ones, as linkers that set no entry size may."""
 _GLOB_DAT, _JUMP_SLOT, _IRELATIVE = 6, 7, 37
 _STT_FUNC = 2
 _MAX_RELOCATIONS = 1 << 20
@@ -75,8 +77,8 @@ def _stubs(
     code: bytes, table: Section, slots: dict[int, _Slot]
 ) -> Iterator[tuple[int, int, _Slot]]:
     """Address, size and contents of the slot of each stub that jumps to a known slot."""
-    is_short = table.entry_size == 8 or (not table.entry_size and code[8:10] == _JUMP)  # noqa: PLR2004
-    size = 8 if is_short else 16
+    is_short = not table.entry_size and code[_SHORT : _SHORT + len(_JUMP)] == _JUMP
+    size = _SHORT if is_short or table.entry_size == _SHORT else _LONG
     for at in range(0, len(code), size):
         jump = code.find(_JUMP, at, at + size)
         if jump < 0 or jump + 6 > len(code):
