@@ -51,8 +51,13 @@ def aim(evidence: Evidence, finding: Finding) -> Finding:
 def _aimed_at(command: tuple[str, ...]) -> int:
     """The process ID in a command, or 0."""
     words = [word for before, word in pairwise(command) if before == _AIM]
-    words += command[-1:] if command[:1] == ("dump",) else ()
+    words += command[-1:] if _is_dump(command) else ()
     return next((int(word) for word in words if word.isdecimal()), 0)
+
+
+def _is_dump(command: tuple[str, ...]) -> bool:
+    """Return True for `dump PID`, the one command whose process has no option before it."""
+    return bool(command) and command[0] == "dump"
 
 
 def _stays(evidence: Evidence, pid: int) -> bool:
