@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from purebpf.abi.assembler import TooLongError
 from purebpf.abi.bpf import bpf_map_type
 from purebpf.asm.object import build
@@ -23,7 +25,7 @@ from purebpf.script.parser import parse
 from purebpf.script.rewriting import rewrite_constants
 from purebpf.script.script_error import ScriptError
 from purebpf.script.settings import Config, Settings, read_config
-from purebpf.script.types import Type, room
+from purebpf.script.types import room
 from purebpf.script.unit import Unit
 from purebpf.script.world import World
 from purebpf.spec import MapSpec, ObjectSpec
@@ -88,8 +90,8 @@ def compile_script(
         world.declare(script, text)
         checker = Checker(script, world, host, settings, config)
         checker.check()
-        context = Context(text, name, host, settings, config, checker.maps)
-        context.task = _task(text, world)
+        find_task = partial(world.named, "struct task_struct")
+        context = Context(text, name, host, settings, config, checker.maps, find_task)
         if "strcontains" in text and world.kernel is not None:
             context.search_function = world.kernel.function("bpf_strstr") or 0
         _place_scalars(checker.maps, context)
@@ -108,12 +110,6 @@ def compile_script(
     return Compilation(text, name, spec, checker.units, names, checker.maps, context.actions,
                        config, settings, world, context.globals_size, checker.warnings,
                        context.walks_user_stacks)  # fmt: skip
-
-
-def _task(text: str, world: World) -> Type | None:
-    """Return the kernel's description of a task, if the script may need it."""
-    needed = any(word in text for word in ("ppid", "pcomm", "leader_"))
-    return world.named("struct task_struct") if needed else None
 
 
 def _place_scalars(maps: dict[str, MapInfo], context: Context) -> None:

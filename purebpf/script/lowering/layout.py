@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from purebpf.script.actions import Action
 from purebpf.script.host import Host
@@ -34,7 +34,7 @@ class Context(Slotted):
 
     Attributes:
         search_function: the BTF id of the kernel function bpf_strstr.
-        task: `struct task_struct`, if the kernel has types.
+        find_task: returns `struct task_struct`, None if the kernel has no types.
         uses_stacks: True if programs store kernel stacks.
         walks_user_stacks: True if programs call `user_stack()` of `purebpf.stacks`.
     """
@@ -45,10 +45,10 @@ class Context(Slotted):
     settings: Settings
     config: Config
     maps: Mapping[str, MapInfo]
+    find_task: Callable[[], Type | None]
     actions: list[Action] = field(default_factory=list, init=False)
     scratch_size: int = 0
     zeros_size: int = 8
-    task: Type | None = None
     search_function: int = 0
     uses_stacks: bool = False
     walks_user_stacks: bool = False

@@ -366,7 +366,7 @@ class Values(Stacks):
         Raises:
             ScriptError: the kernel has no types.
         """
-        task = self.context.task
+        task = self.context.find_task()
         outer = task.layout.member(first) if task is not None and task.layout else None
         inner = task.layout.member(second) if task is not None and task.layout else None
         if outer is None or inner is None:

@@ -106,6 +106,12 @@ def test_exit_gives_the_status_after_an_iteration() -> None:
     assert done.stderr == "Attached 1 probe\n"
 
 
+@pytest.mark.parametrize("probe", ["iter:task", "begin"])
+def test_the_name_of_the_process_needs_no_other_word_in_the_script(probe: str) -> None:
+    done = script("-q", "-e", f"{probe} {{ @ = comm(pid); exit(); }}")
+    assert re.fullmatch(r"\n*@: pytho\S*\n*", done.stdout), done
+
+
 def test_an_iterator_that_the_kernel_does_not_have_is_named() -> None:
     done = script("-e", "iter:tasks { }")
     assert done.returncode == 1
