@@ -1,8 +1,10 @@
 #!/bin/sh
 # What takes longer than a change can wait for, beside what .ci/run runs: make nightly PARTS="night 5.10"
+# With BPFTRACE_COPY=FOLDER, a copy of bpftrace's source with its test programs built, its runtime tests run as well.
 # Run it before a release; docs/testing.md has the commit, the date and the result of the last run.
 cd "$(dirname "$0")/.." || exit 1
 all="night faults fuzz 5.10 6.1 6.12 7.2 6.12-arm64 oldest engines site release"
+[ -z "$BPFTRACE_COPY" ] || all="$all conformance"
 export PUREBPF_CONSTANTS=every
 status=0
 results=build/nightly
@@ -44,6 +46,11 @@ part() {
             --target build/engines -r requirements/engines.txt
         PYTHONPATH=build/engines .venv/bin/python -m pytest -q \
             tests/unit/services/fleet/test_engines.py tests/unit/services/fleet/test_spark_cluster.py
+        ;;
+    # bpftrace's own tests: on this kernel, and those with kprobes in a guest
+    conformance)
+        .venv/bin/python scripts/run_conformance.py "${BPFTRACE_COPY:?is not set}" &&
+            .venv/bin/python scripts/run_conformance.py "$BPFTRACE_COPY" --kernel 6.12 --patience 20
         ;;
     # built twice, and installed in fresh roots
     release) ROOTS=yes sh scripts/release/release.sh ;;
