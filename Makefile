@@ -1,6 +1,6 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 KERNELS ?= 6.1 6.12
-BENCHES ?= profiler start whole_runs summary offcpu filter record reading writing map_element loading report page symbols unwind stacks mixed python trace latency lock stat fleet
+BENCHES ?= profiler start whole_runs summary offcpu filter record reading writing map_element loading report page symbols unwind stacks mixed python trace latency lock stat script fleet
 
 .PHONY: help fast bpf format format-check fixtures fixtures-check bpf-check abi formats test test-kernels nightly release bench
 

@@ -1,9 +1,10 @@
 """What a script costs the program that it watches, beside bpftrace and C by clang -O2.
 
-    python bench/script.py [--rounds 5] [--calls 15013] [--bpftrace COMMAND] [NAME ...]
+    python bench/script.py [--rounds 5] [--calls 53] [--bpftrace COMMAND] [NAME ...]
 
 Twelve scripts watch a loop of getppid(2), one of them openat(2). What is compared is the CPU that a
-tool adds to a call, the least of the rounds; the tools take turns. Strings have the same length on
+tool adds to a call, the least of many short rounds, which find the moments when nothing else runs;
+the tools take turns. Strings have the same length on
 all sides. bench/workloads/scripts.bpf.c has the same scripts as a C programmer writes them, for the
 same attach points as ours. Needs root, gcc, clang-19 and bpftrace; without it ours is measured
 alone.
@@ -27,7 +28,7 @@ from results import Figure
 from purebpf import load, read_object
 
 OURS, CLANG = "purebpf script", "clang -O2"
-ROUNDS_OF_LOOP = 40
+ROUNDS_OF_LOOP = 40_000
 OF_BPFTRACE, OF_CLANG = 0.85, 1.1
 """How much of what the peers add, ours may add."""
 _FIRST_CPU = ("taskset", "-c", "0")
@@ -120,6 +121,6 @@ def measure(options: argparse.Namespace) -> Iterator[Figure]:
 if __name__ == "__main__":
     options = results.parser(__doc__, rounds=5)
     options.add_argument("names", nargs="*", metavar="NAME", help="of a script, default: all")
-    options.add_argument("--calls", type=int, default=15_013)
+    options.add_argument("--calls", type=int, default=53)
     options.add_argument("--bpftrace", default="bpftrace", help="its command")
     sys.exit(results.run(measure, options.parse_args()))
