@@ -133,7 +133,7 @@ def read(
         )
         return perf_data_loader.of_bytes(data, name, options).profile
     _check_size(data, name, is_packed=is_packed)
-    if problem := legacy_pprof.why_not(data) or foreign.why_packed(data):
+    if problem := legacy_pprof.why_not(data) or foreign.why_binary(data):
         raise FormatError(name, "byte 0", problem)
     is_pprof = pprof_reader.looks_like(data)
     is_binary = is_pprof or otlp_profile.looks_like(data)

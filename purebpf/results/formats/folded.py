@@ -117,13 +117,16 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
     addresses or pids. Counts with decimals are rounded, once those of the same stack are added up;
     the loss `below_a_half` counts the stacks of which nothing is left.
 
+    A line that begins with a blank and has nothing but a count is a stack without frames.
+
     Raises:
-        FormatError: a line has no count, or all have two; `source` is the name of the lines.
+        FormatError: a line has no count, or all have two, or none a stack; `source` is the name of
+            the lines.
     """
     profile = Profile(f"Folded stacks of {source}")
     known: dict[str, Frame | Unknown] = {}
     fractions: Fractions[str] = Fractions()
-    counted = with_two = 0
+    counted = with_two = with_stack = 0
     for number, line in enumerate(text, 1):
         line = line.rstrip()
         if _REMARK.match(line):
@@ -132,13 +135,15 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
         whole, _, decimals = count.partition(".")
         counted += 1
         with_two += _SECOND_COUNT.search(path) is not None
-        if not path or not (whole.isascii() and whole.isdigit() and _is_decimals(decimals)):
+        has_stack = path or line[:1].isspace()  # py-spy writes samples without a frame
+        if not has_stack or not (whole.isascii() and whole.isdigit() and _is_decimals(decimals)):
             if not line or line.startswith("#"):
                 counted -= 1
                 continue  # a comment; with a count it is a stack, as processes may be called `#x`
             raise FormatError(source, f"line {number}", f"{line[-40:]!r} does not end with a count")
         if len(whole) > _DIGITS:
             raise FormatError(source, f"line {number}", f"a count of {len(whole)} digits")
+        with_stack += bool(path)
         weight = fractions.take(path, float(count)) if decimals else int(whole)
         if weight or not decimals:
             _add(profile, path, weight, known)
@@ -148,6 +153,8 @@ def parse(text: Iterable[str], source: str = "folded stacks") -> Profile:
             "Convert the two files that they compared, or compare those: purebpf diff BEFORE AFTER"
         )
         raise FormatError(source, "line 1", problem)
+    if counted and not with_stack:
+        raise FormatError(source, "line 1", "counts without stacks")
     for path in fractions.rounded():
         _add(profile, path, 1, known)
     if causes := fractions.causes():

@@ -10,7 +10,7 @@ import re
 
 from purebpf.tuples import NamedTuple
 
-__all__ = ["why_not", "why_packed"]
+__all__ = ["why_binary", "why_not"]
 
 _HEAD = 1 << 16
 _SPEEDSCOPE = "save it as speedscope's own file in https://www.speedscope.app, and convert that"
@@ -27,12 +27,13 @@ def _kind(pattern: str, name: str, advice: str = _SPEEDSCOPE) -> _Kind:
 
 
 _JSON_KEYS = (
-    (("nodes", "timeDeltas"), "a CPU profile of Chrome or Node.js"),
-    (("callFrame", "selfSize"), "a heap profile of Chrome or Node.js"),
-    (("traceEvents",), "a time line of Chrome's trace events"),
-    (("ph", "ts"), "a time line of Chrome's trace events"),
-    (("meta", "threads"), "a profile of Firefox"),
-    (("raw_timestamp_deltas",), "a profile of stackprof"),
+    (("nodes", "timeDeltas"), "a CPU profile of Chrome or Node.js", _SPEEDSCOPE),
+    (("callFrame", "selfSize"), "a heap profile of Chrome or Node.js", _SPEEDSCOPE),
+    (("traceEvents",), "a time line of Chrome's trace events", _SPEEDSCOPE),
+    (("ph", "ts"), "a time line of Chrome's trace events", _SPEEDSCOPE),
+    (("meta", "threads"), "a profile of Firefox", _SPEEDSCOPE),
+    (("raw_timestamp_deltas",), "a profile of stackprof", _SPEEDSCOPE),
+    (("root_frame", "sample_count"), "a session of pyinstrument", "pyinstrument -r speedscope"),
 )
 """Keys that JSON of a tool has, all of them."""
 _KINDS = (
@@ -67,6 +68,21 @@ _KINDS = (
         "stackcollapse.pl FILE > out.folded turns it into folded stacks",
     ),
     _kind(
+        r"(?:# \w+: .*\n)*# mode: full\n",
+        "a file of Austin with all of its metrics",
+        "measure one of them: austin without -f, or with -s or -m",
+    ),
+    _kind(
+        r"goroutine \d+ \[",
+        "the stacks of a Go program as text",
+        "write the profile itself, with debug=0",
+    ),
+    _kind(
+        r"v8-version,",
+        "the log of node --prof",
+        "measure again with node --cpu-prof; " + _SPEEDSCOPE,
+    ),
+    _kind(
         r"<\?xml[^>]*>",
         "an XML file",
         "inferno-collapse-xctrace FILE > out.folded reads those of Instruments",
@@ -74,6 +90,18 @@ _KINDS = (
 )
 
 
+_BINARY = (
+    (
+        b"MOJ",
+        "a file of Austin in its binary form",
+        "mojo2austin FILE out.austin turns it into text",
+    ),
+    (
+        (b"\xfb\xa9\x03", b"\xfb)\x03", b"{\xa9\x03", b"{)\x03"),
+        "a profile of cProfile",
+        "gprof2dot and snakeviz read it",
+    ),
+)
 _PACKED = {
     b"\x28\xb5\x2f\xfd": "zstd -d",
     b"\xfd7zXZ\0": "xz -d",
@@ -84,8 +112,11 @@ _PACKED = {
 """How a packed file begins, and the program that unpacks it."""
 
 
-def why_packed(data: bytes) -> str:
-    """A sentence if the bytes are packed in a form other than gzip, else ""."""
+def why_binary(data: bytes) -> str:
+    """A sentence if the bytes are packed in a form other than gzip, or another tool's, else ""."""
+    for starts, name, advice in _BINARY:
+        if data.startswith(starts):
+            return f"{name}, which purebpf does not read: {advice}"
     for start, program in _PACKED.items():
         if data.startswith(start):
             return f"a packed file: purebpf unpacks gzip only. Unpack it first, with {program}"
@@ -96,9 +127,9 @@ def why_not(text: str) -> str:
     """A sentence if the text begins as another tool's does, else ""."""
     head = text[:_HEAD]
     if head.lstrip()[:1] in ("{", "["):
-        for keys, name in _JSON_KEYS:
-            if all(f'"{key}"' in head for key in keys):
-                return f"{name}, which purebpf does not read: {_SPEEDSCOPE}"
+        for keys, name, advice in _JSON_KEYS:
+            if all(f'"{key}"' in text for key in keys):
+                return f"{name}, which purebpf does not read: {advice}"
     for kind in _KINDS:
         if kind.pattern.match(head):
             return f"{kind.name}, which purebpf does not read: {kind.advice}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from purebpf.damage import describe
@@ -24,6 +25,12 @@ __all__ = ["looks_like", "parse"]
 _UNITS = {"nanoseconds": (1, "ns"), "microseconds": (1000, "ns"), "milliseconds": (10**6, "ns"),
           "seconds": (10**9, "ns"), "bytes": (1, "bytes")}  # fmt: skip
 """What to multiply with, and our unit."""
+_SAMPLE_TYPE = 1
+_NUMBERS = (7, 8, 9, 10, 12, 13, 14, 15)
+"""Fields of numbers: frames that are left out or kept, times, the period, comments, the type."""
+_LAST_FIELD = 15
+_MOST_BEFORE_TYPE = 1 << 12
+"""Fields that are looked at."""
 _SAMPLE = 2
 """The field with a sample; the others are tables."""
 _MOST_IDS = 1 << 25
@@ -51,8 +58,18 @@ _NO_MODULE = _Module(0, 0, "", "")
 
 
 def looks_like(data: bytes) -> bool:
-    """Return True if bytes may be a profile: it begins with the type of its samples."""
-    return data[:1] == b"\x0a" and len(data) > 1 and data[2:3] in (b"\x08", b"\x10")
+    """Return True if bytes may be a profile: the type of its samples is there, and all before it
+    are fields of a profile. Go's programs write the time first.
+    """
+    try:
+        for number, value in islice(each_field(data), _MOST_BEFORE_TYPE):
+            if number == _SAMPLE_TYPE:
+                return not isinstance(value, int) and bytes(value[:1]) in (b"\x08", b"\x10")
+            if isinstance(value, int) != (number in _NUMBERS) or number > _LAST_FIELD:
+                return False
+    except ProtobufError:
+        pass
+    return False
 
 
 def parse(data: bytes, source: str = "profile") -> Profile:

@@ -10,7 +10,8 @@ import pytest
 import purebpf
 from purebpf.errors import FormatError
 from purebpf.results import Profile
-from purebpf.results.formats import folded, perf_script, speedscope_reader
+from purebpf.results.formats import folded, perf_script, pprof_reader, speedscope_reader
+from purebpf.results.formats.protobuf import integer, message, varint
 
 
 def lines(profile: Profile) -> list[str]:
@@ -69,6 +70,28 @@ def test_tabs_and_blanks_around_a_count() -> None:
         folded.parse(["a;b\t12\t20"])
 
 
+def test_a_sample_without_frames_counts_as_py_spy_has_it() -> None:
+    profile = folded.parse(["main (a.py:3);leaf (a.py:1) 155", " 1", "\t2"])
+    assert profile.total == 158
+    assert " 3\n" in lines(profile)
+    for bad in ([" 5"], ["a 3", "5"], ["a 3", " x"]):
+        with pytest.raises(FormatError):
+            folded.parse(bad)
+
+
+def test_a_profile_of_go_begins_with_its_time() -> None:
+    kind = message(1, integer(1, 1) + integer(2, 2))
+    sample = message(2, message(1, varint(1)) + message(2, varint(7)))
+    place = message(4, integer(1, 1) + message(4, integer(1, 1)))
+    function = message(5, integer(1, 1) + integer(2, 3))
+    texts = b"".join(message(6, text) for text in (b"", b"samples", b"count", b"main.main"))
+    data = integer(9, 1796048531011380187) + kind + sample + place + function + texts
+    assert pprof_reader.looks_like(data)
+    assert lines(pprof_reader.parse(data)) == [";main.main 7\n"]
+    for other in (b"Hello", b"H", b"\x08\x01", b"R\x02ab\n\x02\x08\x01", b"a;b 5\n", integer(9, 7)):
+        assert not pprof_reader.looks_like(other), other
+
+
 def test_carriage_returns_alone_end_lines(tmp_path: Path) -> None:
     (tmp_path / "mac").write_bytes(b"a;b 5\rc;d 3\r")
     assert lines(purebpf.read_profile(tmp_path / "mac")) == ["c;d 3\n", "a;b 5\n"]
@@ -98,6 +121,7 @@ def test_the_name_of_an_inlined_function_has_no_offset() -> None:
         (b"# callgrind format\nversion: 1\nevents: Ir\nfn=main\n16 20\n", "callgrind"),
         (b"version: 1\ncreator: xdebug\ncmd: a\nevents: Time\n\nfl=x\n", "callgrind"),
         (b'{"nodes": [], "startTime": 0, "samples": [], "timeDeltas": [0]}', "CPU profile of Chr"),
+        (b'{"nodes": [' + b"{}," * 30_000 + b'{}], "timeDeltas": [0]}', "CPU profile of Chrome"),
         (b'{"head": {"callFrame": {}, "selfSize": 0}}', "heap profile of Chrome"),
         (b'{"traceEvents": []}', "Chrome's trace events"),
         (b'[{"ph": "X", "name": "a", "ts": 1, "dur": 2}]', "Chrome's trace events"),
@@ -108,6 +132,12 @@ def test_the_name_of_an_inlined_function_has_no_offset() -> None:
         (b"sample:\n  event_type: cpu-clock\n", "simpleperf"),
         (b"\n              f\n              main\n                5\n", "stackcollapse.pl"),
         (b"<?xml version='1.0'?><trace-query-result/>", "inferno-collapse-xctrace"),
+        (b'{"start_time": 1.5, "sample_count": 3, "root_frame": {}}', "pyinstrument"),
+        (b"# austin: 3.7.0\n# mode: full\n\nP1;T0:1;a:b:1 850,0,0\n", "Austin with all"),
+        (b"MOJ\x03\x01austin\x003.7.0\0", "mojo2austin"),
+        (b"\xfb)\x03\xfa\x06app.py\xe9\x01\0\0\0", "cProfile"),
+        (b"goroutine 1 [running]:\nmain.main()\n", "debug=0"),
+        (b"v8-version,11,3,244,8,-node.38,0\n", "node --cpu-prof"),
         (b"\x28\xb5\x2f\xfd\x20\x06", "zstd -d"),
         (b"\xfd7zXZ\0\0\4", "xz -d"),
         (b"BZh91AY&SY", "bzip2 -d"),
