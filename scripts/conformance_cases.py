@@ -72,6 +72,12 @@ class Case:
         """Return True if the test has a line with the word."""
         return word in self._texts
 
+    @property
+    def is_alone(self) -> bool:
+        """True if no other test may run beside it: it sends signals to all processes of a name."""
+        texts = [text for texts in self._texts.values() for text in texts]
+        return any(word in text for text in texts for word in ("pkill", "pidof"))
+
     def kinds(self) -> set[str]:
         """Return the probes of `KINDS` that the test uses."""
         return {kind for kind, pattern in KINDS.items() if re.search(pattern, self.source)}

@@ -25,6 +25,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from itertools import chain
 from pathlib import Path
 
 import check_conformance
@@ -200,10 +201,13 @@ def _run_here(options: argparse.Namespace, kinds: set[str]) -> list[dict[str, st
     cases = [case for case in read_cases(tests / "runtime") if re.search(options.only, case.name)]
     if kinds:
         cases = [case for case in cases if case.kinds() & kinds]
+    beside = [case for case in cases if not case.is_alone]
+    alone = [case for case in cases if case.is_alone]
     rows = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         runner = Runner(_write_binary(folder), tests, options.patience, kinds)
-        for case, (verdict, why) in zip(cases, pool.map(runner.run, cases), strict=True):
+        verdicts = chain(pool.map(runner.run, beside), map(runner.run, alone))
+        for case, (verdict, why) in zip([*beside, *alone], verdicts, strict=True):
             name = case.name.removeprefix(f"{case.suite}.")
             rows.append({"suite": case.suite, "name": name, "verdict": verdict, "why": why})
             if verdict not in ("pass", "skip"):

@@ -26,6 +26,7 @@ TIMEOUT 1
 
 NAME second
 RUN {{BPFTRACE}} -e 'kprobe:f { }'
+AFTER pkill bpftrace
 EXPECT_JSON wanted.json
 """
 
@@ -79,6 +80,7 @@ def test_tests_are_read(cases: list[Case]) -> None:
     assert first.expects == [("EXPECT", "one\ntwo"), ("EXPECT_NONE", "three")]
     assert (first.missing(set()), second.missing(set())) == ("", "kprobe")
     assert not second.missing({"kprobe", "fentry"})
+    assert (first.is_alone, second.is_alone) == (False, True)
 
 
 def test_a_word_that_is_unknown_is_refused(tmp_path: Path) -> None:
