@@ -8,9 +8,7 @@ instruction that is not understood.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from heapq import heappop, heappush
-from typing import Protocol
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 
@@ -25,6 +23,7 @@ from purebpf.dataflow.code import (
     is_whole,
 )
 from purebpf.dataflow.containers import contains, fits
+from purebpf.dataflow.declarations import Scope
 from purebpf.dataflow.layout import is_record, overlaid
 from purebpf.dataflow.numbers import clears_byte, half_product, is_null, product
 from purebpf.dataflow.pointers import (
@@ -44,7 +43,7 @@ from purebpf.dataflow.pointers import (
 )
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 
-__all__ = ["Flow", "Scope"]
+__all__ = ["Flow"]
 
 _CALLER_SAVED = (
     *(Register.RAX, Register.RCX, Register.RDX, Register.RSI, Register.RDI),
@@ -60,70 +59,11 @@ _FIXED = 0x400000
 """The lowest address of a variable in a program that is not position-independent."""
 _PAGES = ("page", "folio", "slab", "ptdesc")
 _BEHIND = 32
-"""Instructions behind a load that say which pointer of a union it was."""
+"""Instructions behind a load, on all paths, that say which pointer of a union it was."""
 _ROUNDS = 64
 """Visits of an instruction, on average, until a function counts as too difficult."""
 _SLOT = -(1 << 32)
 """Keys of a state: this, minus an offset from the CFA, for a pointer on the stack."""
-
-
-class Scope(Protocol):
-    """The declarations that a function can see.
-
-    Attributes:
-        follows_elements: a pointer behind its object leads to the next element of an array. False
-            where programs step from a member to the struct around it.
-        unwinds: an exception may lead to code that no path leads to.
-    """
-
-    follows_elements: bool
-    unwinds: bool
-
-    def entered(self) -> Mapping[int, Pointer]:
-        """Return the pointers in registers before the first instruction."""
-
-    def used(self, address: int, /) -> Mapping[int, Pointer]:
-        """Return the pointers in registers before an instruction, by their later use."""
-
-    def per_cpu(self, address: int, /, *, is_plain: bool) -> tuple[Type | None, int] | None:
-        """Return the type of the per-CPU variable at an address, and the offset in it."""
-
-    def declared(self, address: int, /) -> Mapping[int, Pointer]:
-        """Return the pointers that variables hold in registers before the instruction there."""
-
-    def on_stack(
-        self, address: int, offset: int, state: State, /
-    ) -> tuple[Type | None, int] | None:
-        """Return the type of the variable at an offset from the CFA, and the offset in it."""
-
-    def at(self, address: int, /) -> tuple[Type | None, int] | None:
-        """Return the type of the global variable at an address, and the offset in it."""
-
-    def computed(self, address: int, /) -> Pointer | None:
-        """Return the pointer that the arithmetic which ends at an address makes; None: unknown."""
-
-    def around(
-        self, pointer: Pointer, size: int, value: Pointer | None = None, /
-    ) -> Pointer | None:
-        """Return a pointer outside its object as one into the struct around it; None: unknown.
-
-        `value` is the pointer that the touched place contains, by its later use.
-        """
-
-    def decoded(self, pointer: Pointer | None, bits: int, /) -> Pointer | None:
-        """Return the pointer that is left without its lowest bits, which said what it leads to."""
-
-    def cast(self, of: Type | None, offset: int, /) -> Pointer | None:
-        """Return the pointer in a member declared as `void *` or a number; None: unknown."""
-
-    def is_offset_of_cpu(self, address: int, /) -> bool:
-        """Return True for the variable that has the distance of a CPU's variables."""
-
-    def jumps_to(self, address: int, /) -> int | None:
-        """Return the register that the thunk at an address jumps to; None: it is no thunk."""
-
-    def returns(self, address: int, /) -> Type | None:
-        """Return the type that the function at an address returns; None: unknown, or void."""
 
 
 class Flow:
@@ -312,7 +252,9 @@ class Flow:
         if found is None and not self.scope.follows_elements:
             loaded = self._overlaid(instruction, of, offset)
         else:
-            loaded = pointer_of(found) or self.scope.cast(of, offset)
+            loaded = pointer_of(found)
+            if loaded is None or not is_record(loaded.of):
+                loaded = self.scope.cast(of, offset) or loaded
         return loaded._replace(by_use=True) if loaded is not None and place.by_use else loaded
 
     def _overlaid(self, instruction: Instruction, of: Type | None, offset: int) -> Pointer | None:
@@ -335,19 +277,15 @@ class Flow:
     def _touched(self, load: Instruction) -> list[tuple[int, int]]:
         """Return the offsets and sizes that code right behind a load touches by its register."""
         register, found = int(load.op0_register), []
-        number = self.code.index[load.ip]
-        for _ in range(_BEHIND):
-            followers = self.code.next[number]
-            if not followers:
-                break
-            number = followers[0]
+        todo = list(self.code.next[self.code.index[load.ip]])
+        for number in todo:  # grows
             one = self.code.instructions[number]
             access = access_of(one) if int(one.memory_base) == register else None
             if access is not None and int(one.memory_index) == Register.NONE:
                 found.append((displacement(one), access.size))
             is_call = one.flow_control in _CALLS and register in _CALLER_SAVED
-            if register in self.code.written[number] or is_call:
-                break
+            if register not in self.code.written[number] and not is_call and len(todo) < _BEHIND:
+                todo += [fresh for fresh in self.code.next[number] if fresh not in todo]
         return found
 
     def _step(self, number: int, state: State) -> State:

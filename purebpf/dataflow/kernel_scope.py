@@ -103,7 +103,7 @@ def _pages(code: Code, page: Type | None) -> dict[int, Pointer]:
 
 
 class KernelScope:
-    """The parameters, results and per-CPU variables; a `purebpf.dataflow.flow.Scope`.
+    """The parameters, results and per-CPU variables; a `purebpf.dataflow.declarations.Scope`.
 
     Args:
         types: of the kernel.

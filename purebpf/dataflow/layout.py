@@ -174,11 +174,11 @@ def overlaid(of: Type | None, offset: int) -> Iterator[Type]:
             yield stripped
     elif stripped.kind is Kind.ARRAY:
         element = byte_size(stripped.target)
-        if element and offset < byte_size(stripped):
+        if element and offset < _room(stripped):
             yield from overlaid(stripped.target, offset % element)
     elif stripped.kind in (Kind.STRUCT, Kind.UNION):
         for member in stripped.members:
-            if member.offset <= offset < member.offset + byte_size(member.type):
+            if member.offset <= offset < member.offset + _room(member.type):
                 yield from overlaid(member.type, offset - member.offset)
 
 
@@ -197,11 +197,16 @@ def _are_same(members: list[Member], offset: int, size: int) -> bool:
 
 
 def _room(of: Type | None) -> int:
-    """Return the bytes of a member; an array without a length extends to any offset."""
-    stripped = bare(of)
-    if stripped is not None and stripped.kind is Kind.ARRAY and not byte_size(stripped):
+    """Return the bytes of a member; an array without a length extends to any offset.
+
+    So does a struct of nothing else, which the kernel's DECLARE_FLEX_ARRAY makes in a union.
+    """
+    stripped, size = bare(of), byte_size(of)
+    if size or stripped is None:
+        return size
+    if stripped.kind is Kind.ARRAY:
         return (1 << 31) if byte_size(stripped.target) and not stripped.count else 0
-    return byte_size(of)
+    return max((_room(member.type) for member in stripped.members), default=0)
 
 
 def name_of(of: Type | None) -> str:

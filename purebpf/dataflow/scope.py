@@ -29,7 +29,7 @@ _REGISTERS = (
 
 
 class DwarfScope:
-    """The variables of a function; a `purebpf.dataflow.flow.Scope`."""
+    """The variables of a function; a `purebpf.dataflow.declarations.Scope`."""
 
     follows_elements = unwinds = True
 

@@ -6,7 +6,7 @@
 	.globl sites, indexed
 	.globl filled, of_other_cpu, added, pair_find, takes_node, has_other, passes_inode
 	.globl bucket, stores, end_of_stack, get_ref, demo_fill, fill, routed, overlaid
-	.globl overlaid_twice, of_program, walks, inside, paths
+	.globl fib_find, overlaid_twice, of_program, walks, inside, paths
 	.globl __x86_indirect_thunk_rax, __x86_return_thunk, open_box, wait_for
 	.text
 probe:				# (struct file *)
@@ -417,6 +417,15 @@ overlaid:			# (struct sk_buff *)
 overlaid_twice:			# (struct sk_buff *)
 	movq	(%rdi), %rax	# a struct small *, or a struct large *
 	movq	(%rax), %rax	# both have a member there
+	ret
+	.p2align 4
+fib_find:			# (struct fib_table *)
+	movq	8(%rdi), %rax	# fib_table.tb_data
+	movq	8(%rax), %rcx	# the first list of a leaf, or a struct key_vector *
+1:	movl	4(%rcx), %edx	# key_vector.pos
+	movq	8(%rcx,%rdx,8), %rcx
+	testq	%rcx, %rcx
+	jne	1b
 	ret
 	.p2align 4
 of_program:			# no prototype

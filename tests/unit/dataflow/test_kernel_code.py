@@ -122,10 +122,24 @@ def _add_casts(b: BtfBuilder, u64: int, inode: int) -> None:
     packet = b.struct("sk_buff", [("", either), ("_skb_refdst", u64)])
     for function in ("routed", "overlaid", "overlaid_twice"):
         b.func(function, b.func_proto(0, [("packet", b.ptr(packet))]))
+    _add_trie(b)
     state = b.struct("ma_state", [("node", u64)])
     b.func("walks", b.func_proto(0, [("state", b.ptr(state))]))
     for function in ("filled", "inside", "paths"):
         b.func(function, b.func_proto(0, [("inode", inode)]))
+
+
+def _add_trie(b: BtfBuilder) -> None:
+    """Add a struct that ends in the head of a list, or in an array without a length."""
+    number, long = b.int("unsigned int", 4), b.int("unsigned long", 8)
+    node = b.struct("list_node", [("next", b.ptr(long)), ("back", b.ptr(long))])
+    leaf, empty = b.struct("leaf", [("first", b.ptr(node))]), b.struct("", [])
+    array = b.array(b.ptr(b.next_id + 4), 0)
+    either = b.union("", [("leaf", leaf), ("", b.struct("", [("empty", empty), ("tnode", array)]))])
+    vector = b.struct("key_vector", [("key", number), ("pos", number), ("", either)])
+    b.struct("trie", [("kv", b.array(vector, 1))])
+    table = b.struct("fib_table", [("id", long), ("tb_data", b.ptr(long))])
+    b.func("fib_find", b.func_proto(0, [("table", b.ptr(table))]))
 
 
 class Kernel:
@@ -263,6 +277,13 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
         ("routed", [("sk_buff._skb_refdst", False), ("dst_entry.ops", True)]),
         ("overlaid", [("sk_buff.(union)", False), ("large.two", True)]),
         ("overlaid_twice", [("sk_buff.(union)", False), "UNKNOWN_BASE"]),
+        (
+            "fib_find",
+            [
+                *[("fib_table.tb_data", False), ("trie.kv[].(union)", True)],
+                *[("key_vector.pos", True), ("key_vector.(union)", True)],
+            ],
+        ),
         ("of_program", ["USER", "UNKNOWN_BASE"]),
         ("walks", [("maple_node.slot", True), "UNKNOWN_BASE"]),
         ("inside", [("inode.flags", False), ("inode.size", False)]),
