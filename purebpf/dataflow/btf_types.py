@@ -10,7 +10,7 @@ from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from purebpf.btf.types.kinds import Kind as BtfKind
-from purebpf.btf.types.parse import ids_of, member_places
+from purebpf.btf.types.parse import ids_of, member_places, names_of
 from purebpf.dataflow.containers import NO_HINTS, Hints, Use, contains, fits
 from purebpf.dataflow.layout import find
 from purebpf.dataflow.types import Kind, Member, Type, bare, byte_size
@@ -211,8 +211,9 @@ class BtfTypes:
         btf, found = self._btf, defaultdict[str, list[int]](list)
         blobs = [btf] if btf.base is None else [btf.base, btf]
         for blob in blobs:
-            for number in ids_of(blob, BtfKind.FUNC):
-                found[blob.name(number)].append(number)
+            numbers = [*ids_of(blob, BtfKind.FUNC)]
+            for name, number in zip(names_of(blob, numbers), numbers, strict=True):
+                found[name].append(number)
         return dict(found)
 
     def _prototype_of(self, number: int) -> int:

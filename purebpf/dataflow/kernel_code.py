@@ -34,6 +34,8 @@ _ASSEMBLY = {
 """The struct that the argument of a function in assembly language leads to."""
 _RETURN_THUNK = "return_thunk"
 """`__x86_return_thunk`, `srso_alias_return_thunk` and others: the kernel patches its returns."""
+_CLONE = re.compile(r"(?:\.(?:constprop|isra|part)\.\d+)+$")
+"""The end of the names of copies with other parameters. What callers use of a result is kept."""
 _LONGEST = 1 << 16
 """Bytes of a function; larger ones are not followed."""
 NO_FUNCTION = "code without a symbol"
@@ -205,6 +207,14 @@ class KernelCode:
         of.target = self._types.struct(struct)
         return Prototype((of,), None)
 
+    def _called(self, name: str) -> Prototype | None:
+        found = self._own(name)
+        original = _CLONE.sub("", name)
+        if found is None and original != name:
+            found = self._own(original)
+            found = found and Prototype((), found.result)
+        return found
+
     def _thunk(self, address: int) -> int | None:
         found = _THUNK.fullmatch(self._name(address))
         return None if found is None else getattr(Register, found[1].upper(), None)
@@ -221,6 +231,7 @@ class KernelCode:
         if address not in self._prototypes:
             span = self._function(address)
             is_start = span is not None and span.start == address
-            found = self._own(span.name) if span is not None and is_start else None
-            self._prototypes[address] = found
+            self._prototypes[address] = (
+                self._called(span.name) if span is not None and is_start else None
+            )
         return self._prototypes[address]

@@ -29,6 +29,7 @@ __all__ = [
     "essential_name",
     "ids_of",
     "member_places",
+    "names_of",
     "starts",
     "with_distinct_names",
     "with_starts",
@@ -437,6 +438,19 @@ def ids_of(btf: Btf, kind: Kind) -> Iterator[int]:
     for type_id, at in enumerate(btf._offsets, btf._first):
         if words[at + 1] >> 24 & 127 == number:
             yield type_id
+
+
+def names_of(btf: Btf, type_ids: Sequence[int]) -> list[str]:
+    """The names of many of a blob's own types, in less time than one by one.
+
+    Raises:
+        FormatError: a name is longer than 4096 bytes, or outside of the strings.
+    """
+    words, offsets, first = btf._words, btf._offsets, btf._first
+    try:
+        return btf._strings.names([words[offsets[number - first]] for number in type_ids])
+    except ValueError as error:
+        raise FormatError(btf.source, "the names of types", str(error)) from None
 
 
 def member_places(btf: Btf, type_id: int) -> Iterator[tuple[int, int]]:

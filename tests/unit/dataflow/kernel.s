@@ -6,7 +6,8 @@
 	.globl sites, indexed
 	.globl filled, of_other_cpu, added, pair_find, takes_node, has_other, passes_inode
 	.globl bucket, stores, end_of_stack, get_ref, demo_fill, fill, routed, overlaid
-	.globl fib_find, overlaid_twice, of_program, walks, inside, paths
+	.globl fib_find, of_clone, find_inode.constprop.0, take.isra.0.part.1
+	.globl overlaid_twice, of_program, walks, inside, paths
 	.globl __x86_indirect_thunk_rax, __x86_return_thunk, open_box, wait_for
 	.text
 probe:				# (struct file *)
@@ -417,6 +418,19 @@ overlaid:			# (struct sk_buff *)
 overlaid_twice:			# (struct sk_buff *)
 	movq	(%rdi), %rax	# a struct small *, or a struct large *
 	movq	(%rax), %rax	# both have a member there
+	ret
+	.p2align 4
+find_inode.constprop.0:		# returns a struct inode *
+	ret
+	.p2align 4
+take.isra.0.part.1:		# returns nothing
+	ret
+	.p2align 4
+of_clone:			# no prototype
+	call	find_inode.constprop.0
+	movl	4(%rax), %edx	# inode.mode
+	call	take.isra.0.part.1
+	movl	4(%rax), %edx	# unknown
 	ret
 	.p2align 4
 fib_find:			# (struct fib_table *)

@@ -241,6 +241,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
         ("flags", [("inode.mode", True), "UNKNOWN_BASE"]),
         ("spilled", [("inode.mode", True), "UNKNOWN_BASE"]),
         ("returned", [("inode.mode", True)]),
+        ("of_clone", [("inode.mode", False), "UNKNOWN_BASE"]),
         ("by_members", [("box.key", True)]),
         ("clash", ["UNKNOWN_BASE"]),
         ("realigned", [("inode.mode", False)]),
