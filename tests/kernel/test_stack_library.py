@@ -56,7 +56,7 @@ KINDS: tuple[tuple[str, Attach, tuple[str, ...]], ...] = (
     ("on_function_end", where_it_says, ("trampolines",)),
 )
 
-FIRST = ("on_call", "on_tracepoint", "on_kprobe", "on_function", "on_function_end")
+FIRST = ("on_call", "on_tracepoint", "on_kprobe", "on_function")
 """The others take their time in `make nightly`."""
 
 

@@ -10,6 +10,7 @@ from purebpf.loader.features.attach_features import have_attach
 from purebpf.loader.features.features import have_attach_cookie
 from purebpf.tools.latency import Call, CallLatency, LatencyOptions, attaching
 from tests.commands.waiting import waiting
+from tests.support.nightly import by_day
 
 pytestmark = pytest.mark.needs("bpf", "vmlinux_btf", "gcc", "x86_64", "kprobes")
 
@@ -31,7 +32,7 @@ def allow(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip(f"this kernel has no {way}")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", by_day(WAYS, ("fentry", "kprobe.session")))
 def test_calls_are_counted_timed_and_have_their_results(way, workloads, monkeypatch):
     allow(way, monkeypatch)
     options = LatencyOptions((GETPPID,), by="ret:int", slower_ms=0, stacks=True)

@@ -19,7 +19,9 @@ pytestmark = [
 ]  # fmt: skip
 
 CALL = "tracepoint:syscalls:sys_enter_getppid"
-POINTS = (
+FUNCTION = "fentry:__task_pid_nr_ns"
+"""getppid(2) calls it; a system call without arguments is not in the kernel's BTF."""
+OTHERS = (
     CALL,
     pytest.param("uprobe:libc.so.6:getppid", marks=pytest.mark.nightly),
     pytest.param("uretprobe:libc.so.6:getppid", marks=pytest.mark.nightly),
@@ -28,8 +30,11 @@ POINTS = (
     pytest.param(
         "kprobe:__x64_sys_getppid", marks=[pytest.mark.needs("kprobes"), pytest.mark.nightly]
     ),
-    # getppid(2) calls it; a system call without arguments is not in the kernel's BTF
-    pytest.param("fentry:__task_pid_nr_ns", marks=pytest.mark.needs("trampolines")),
+)
+C_POINTS = (*OTHERS, pytest.param(FUNCTION, marks=pytest.mark.needs("trampolines")))
+PYTHON_POINTS = (
+    *OTHERS,
+    pytest.param(FUNCTION, marks=[pytest.mark.needs("trampolines"), pytest.mark.nightly]),
 )
 LINES = 23
 
@@ -56,7 +61,7 @@ def stacks(target: OwnChain, point: str, stack: str = "ustack") -> list[list[str
 
 
 @pytest.mark.needs("gcc")
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", C_POINTS)
 def test_functions_of_a_program_without_frame_pointers(point: str, in_c: OwnChain) -> None:
     chain = [name for name, _, _ in in_c.chain]
     for lines in stacks(in_c, point):
@@ -66,7 +71,7 @@ def test_functions_of_a_program_without_frame_pointers(point: str, in_c: OwnChai
         assert own[:-1] == chain[len(chain) - len(own) + 1 :], lines
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", PYTHON_POINTS)
 def test_python_functions_have_their_lines(point: str, in_python: OwnChain) -> None:
     chain = [f"{name} ({file}:{line})" for name, file, line in in_python.chain]
     for lines in stacks(in_python, point):

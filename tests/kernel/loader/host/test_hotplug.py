@@ -99,6 +99,7 @@ def test_sampling_goes_on_when_a_cpu_goes() -> None:
     assert loss.missed <= loss.tolerance + 0.5 * loss.expected, "what was offline was not due"
 
 
+@pytest.mark.nightly
 def test_stopping_while_a_cpu_is_gone() -> None:
     with busy(), Profiler(ProfileOptions(pids=(os.getpid(),), frequency=99)) as profiler:
         wait_for_samples(profiler, 1)

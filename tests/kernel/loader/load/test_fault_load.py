@@ -116,7 +116,7 @@ def is_probe(call: Call, name: str) -> bool:
             name,
             marks=[
                 *([pytest.mark.needs(NEEDS[name])] if name in NEEDS else []),
-                *([pytest.mark.nightly] if name == "probes" else []),  # of "multi", one by one
+                *([pytest.mark.nightly] if NEEDS.get(name, "").startswith("kprobe") else []),
             ],
         )
         for name in OBJECTS
