@@ -74,7 +74,8 @@ def say_each(lines: Sequence[str]) -> None:
 
 def words_of_profile(profile: Profile) -> list[str]:
     """Return `24 % of frames unnamed: ...`, advice about them, and `lost: nothing`."""
-    from purebpf.cli.user_stacks import describe_in_words, describe_lost_callers
+    from purebpf.cli.user_stacks import describe_in_words
+    from purebpf.results.shape.stack_ends import describe_lost_callers
 
     return [
         *_unnamed(profile.unnamed()),

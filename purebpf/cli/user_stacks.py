@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from purebpf.results import Profile
-from purebpf.results.shape.stack_ends import stack_ends
+from purebpf.results.shape.stack_ends import spell_percent, stack_ends
 
-__all__ = ["describe", "describe_in_words", "describe_lost_callers"]
-
-_UNVERIFIED = "unverified"
-_REASONS = 3
+__all__ = ["describe", "describe_in_words"]
 
 _WAYS = {
     "tables": "by unwind tables",
@@ -55,7 +52,7 @@ def describe_in_words(profile: Profile) -> str:
     if ends is None or not ends.total:
         return ""
     shares = [
-        f"{_percent(part, ends.total)} % {name}"
+        f"{spell_percent(part, ends.total)} % {name}"
         for name, part in (
             ("whole", ends.whole),
             ("guessed in part", ends.guessed),
@@ -66,31 +63,3 @@ def describe_in_words(profile: Profile) -> str:
     why = profile.about.get("call_graph_why")
     way = _WAYS.get(str(profile.about.get("call_graph")), "")
     return f"user stacks: {', '.join(shares)}" + (f"; walked {way}, as {why}" if why else "")
-
-
-def describe_lost_callers(profile: Profile) -> str:
-    """Return `callers in 21 % of the user stacks (copy_lost, read_fault)`; "" if none are missing.
-
-    Of stacks by frame pointers it is not known whether they lack any. Where the loss counts them,
-    it says so itself.
-    """
-    ends, causes = stack_ends(profile), profile.loss.causes
-    if ends is None or any(cause.name == "stacks_cut" for cause in causes):
-        return ""
-    said = {_UNVERIFIED}
-    if any(cause.name == "truncated" and cause.lost for cause in causes):
-        said.add("too_deep")
-    cuts = [(why, weight) for why, weight in ends.cuts if why not in said]
-    if not cuts:
-        return ""
-    reasons = [why for why, _ in cuts[:_REASONS]] + ["..."] * (len(cuts) > _REASONS)
-    share = _percent(sum(weight for _, weight in cuts), ends.total)
-    return f"callers in {share} % of the user stacks ({', '.join(reasons)})"
-
-
-def _percent(part: int, whole: int) -> str:
-    """As a whole number, which is 0 and 100 only of nothing and all."""
-    percent = 100 * part / whole
-    if 0 < percent < 1 or 99 < percent < 100:  # noqa: PLR2004
-        return f"{percent:.1f}" if 0.1 <= percent <= 99.9 else ("<0.1" if percent < 1 else ">99.9")
-    return f"{percent:.0f}"

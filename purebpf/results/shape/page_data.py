@@ -23,7 +23,7 @@ from purebpf.results.shape.alike_threads import Thread, group_threads
 from purebpf.results.shape.chance import least_deviates
 from purebpf.results.shape.functions import Function, Functions, function
 from purebpf.results.shape.matching import Matching
-from purebpf.results.shape.stack_ends import stack_ends
+from purebpf.results.shape.stack_ends import describe_lost_callers, stack_ends
 from purebpf.symbols.frame import Frame, Unknown
 from purebpf.symbols.short_names import shorten
 from purebpf.tuples import NamedTuple
@@ -147,6 +147,7 @@ def _describe_stacks(profile: Profile) -> dict[str, Any] | None:
     return {
         "whole_percent": 100 * ends.whole / ends.total,
         "guessed_percent": 100 * ends.guessed / ends.total,
+        "lost": describe_lost_callers(profile),
         "cuts": [
             {"reason": name.replace("_", " "), "percent": 100 * weight / ends.total}
             for name, weight in ends.cuts[:_REASONS]

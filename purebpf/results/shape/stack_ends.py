@@ -7,7 +7,10 @@ from collections import Counter
 from purebpf.results.model.profile import Profile
 from purebpf.tuples import NamedTuple
 
-__all__ = ["StackEnds", "stack_ends"]
+__all__ = ["StackEnds", "describe_lost_callers", "spell_percent", "stack_ends"]
+
+_UNVERIFIED = "unverified"
+_REASONS = 3
 
 
 class StackEnds(NamedTuple):
@@ -50,3 +53,31 @@ def stack_ends(profile: Profile) -> StackEnds | None:
         elif end.guessed:
             guessed += row.weight
     return StackEnds(total, guessed, tuple(cuts.most_common()))
+
+
+def describe_lost_callers(profile: Profile) -> str:
+    """Return `callers in 21 % of the user stacks (copy_lost, read_fault)`; "" if none are missing.
+
+    Of stacks by frame pointers it is not known whether they lack any. Where the loss counts them,
+    it says so itself.
+    """
+    ends, causes = stack_ends(profile), profile.loss.causes
+    if ends is None or any(cause.name == "stacks_cut" for cause in causes):
+        return ""
+    said = {_UNVERIFIED}
+    if any(cause.name == "truncated" and cause.lost for cause in causes):
+        said.add("too_deep")
+    cuts = [(why, weight) for why, weight in ends.cuts if why not in said]
+    if not cuts:
+        return ""
+    reasons = [why for why, _ in cuts[:_REASONS]] + ["..."] * (len(cuts) > _REASONS)
+    share = spell_percent(sum(weight for _, weight in cuts), ends.total)
+    return f"callers in {share} % of the user stacks ({', '.join(reasons)})"
+
+
+def spell_percent(part: int, whole: int) -> str:
+    """Return a share as a whole number, which is 0 and 100 only of nothing and all."""
+    percent = 100 * part / whole
+    if 0 < percent < 1 or 99 < percent < 100:  # noqa: PLR2004
+        return f"{percent:.1f}" if 0.1 <= percent <= 99.9 else ("<0.1" if percent < 1 else ">99.9")
+    return f"{percent:.0f}"

@@ -8,6 +8,8 @@ import pytest
 
 from purebpf.results import Labels, Profile
 from purebpf.results.formats import html
+from purebpf.results.model.profile import Marks
+from purebpf.results.model.stack_end import StackEnd
 from purebpf.results.shape import table
 from tests.support.builders import profiles
 from tests.support.oracles.browser import Open, Page, until
@@ -68,6 +70,18 @@ def test_hints_come_with_the_quality(open_page: Open) -> None:
 def test_a_complete_profile_says_so(open_page: Open) -> None:
     page = open_page(html.page(profiles.timed()))
     assert "Nothing was lost; 0.0% of frames have no name" in page.text("quality")
+
+
+def test_a_profile_without_callers_is_not_called_complete(open_page: Open) -> None:
+    profile = profiles.timed()
+    profile.about["call_graph"] = "tables"
+    assert open_page(html.page(profile)).text("verdict") == "nothing lost"
+    row = next(iter(profile.rows()))
+    marks = Marks(end=StackEnd(cut="read_fault"))
+    profile.add(row.user, (), profile.total, row.labels, marks=marks)
+    page = open_page(html.page(profile))
+    assert page.text("verdict") == "incomplete"
+    assert "lost: callers in 50 % of the user stacks (read_fault)" in page.text("quality")
 
 
 def test_zoom_and_reset(page: Page) -> None:

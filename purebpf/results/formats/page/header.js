@@ -36,11 +36,12 @@ function shares({ loss, stacks }) {
 function quality({ loss, total, unit, hints, stacks }) {
   const lost = loss.causes.filter((cause) => cause.lost && !cause.is_note);
   const missed = loss.missed > loss.tolerance;
-  const complete = !missed && !lost.length;
+  const complete = !missed && !lost.length && !stacks?.lost;
   const unknown = `${loss.unknown.percent.toFixed(1)}% of frames have no name`;
   const sum = unit === "ns" ? `${(total / 1e9).toFixed(3)} s` : `${total} ${unit}`;
   const lines = [`${sum}. ${complete ? "Nothing was lost" : "Incomplete"}; ${unknown}.`];
   if (missed) lines.push(`missed: ${loss.missed} of ${loss.expected} never came`);
+  if (stacks?.lost) lines.push(`lost: ${stacks.lost}`);
   for (const cause of lost) lines.push(`${cause.name}: ${cause.lost}. ${cause.what}`);
   for (const { reason, module, percent } of loss.unknown.reasons) {
     lines.push(`unknown, ${percent.toFixed(1)}%: ${reason}${module ? ` [${module}]` : ""}`);
