@@ -13,6 +13,7 @@ from purebpf.errors import KernelError, PurebpfError
 from purebpf.observe.saved import profile_loader
 from purebpf.results import Profile
 from purebpf.results.shape import page_facts
+from purebpf.results.shape.stack_ends import describe_lost_callers
 from purebpf.tuples import NamedTuple
 
 __all__ = ["Folder", "Saved", "Summary"]
@@ -40,7 +41,8 @@ class Saved(NamedTuple):
 
 class Summary(NamedTuple):
     """The list's entry of a profile. `started_s` is seconds since 1970, from the profile or its
-    file; `problem` says why it cannot be read, "" if it can.
+    file; `is_complete` is what the profile's page says; `problem` says why the file cannot be read,
+    "" if it can.
     """
 
     saved: Saved
@@ -167,8 +169,7 @@ def _walk(root: str, below: str, depth: int, seen: Iterator[int]) -> Iterator[Sa
 
 
 def _summarize(saved: Saved, profile: Profile) -> Summary:
-    loss, about = profile.loss, profile.about
-    lost = any(cause.lost for cause in loss.causes) or loss.missed > loss.tolerance
+    about = profile.about
     started_s, elapsed_s = about.get("started_s"), about.get("elapsed_s")
     return Summary(
         saved,
@@ -177,6 +178,6 @@ def _summarize(saved: Saved, profile: Profile) -> Summary:
         profile.total,
         float(started_s) if isinstance(started_s, int | float) else saved.modified_ns / 1e9,
         float(elapsed_s) if isinstance(elapsed_s, int | float) else 0.0,
-        is_complete=not lost,
+        is_complete=not (profile.loss.any or describe_lost_callers(profile)),
         problem="",
     )

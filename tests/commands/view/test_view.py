@@ -16,7 +16,11 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from purebpf.errors import KernelError
+from purebpf.results import Cause, Labels, Loss, Profile
 from purebpf.results.formats import json
+from purebpf.results.model.profile import Marks
+from purebpf.results.model.stack_end import WHOLE, StackEnd
+from purebpf.symbols.frame import Address, Frame
 from purebpf.tools.view.folder import Folder
 from purebpf.tools.view.server import FolderServer
 from tests.support.builders import profiles
@@ -74,6 +78,20 @@ def test_the_list_has_every_profile_and_says_what_is_wrong(server: FolderServer)
     assert "notes.txt" not in text
     assert "link.json" not in text
     assert text.count("<rect ") == 2, "a bar for each that has a length"
+
+
+def test_callers_that_are_lost_make_a_profile_incomplete_and_notes_do_not(tmp_path: Path) -> None:
+    note = Cause("python_merge", 3, "3 stacks", is_note=True)
+    whole, cut = (Profile(loss=Loss(10, 10, causes=(note,))) for _ in range(2))
+    for profile, end in ((whole, WHOLE), (cut, StackEnd(cut="read_fault"))):
+        profile.about["call_graph"] = "tables"
+        frame = Frame("work", 0, "app", Address(1), "user")
+        profile.add((frame,), (), 10, Labels("app", 7), marks=Marks(end=end))
+    (tmp_path / "whole.json").write_text(json.document(whole))
+    (tmp_path / "cut.json").write_text(json.document(cut))
+    folder = Folder(str(tmp_path))
+    complete = {saved.name: folder.summarize(saved).is_complete for saved in folder.files()}
+    assert complete == {"whole.json": True, "cut.json": False}
 
 
 def test_a_profile_is_a_flame_graph(server: FolderServer) -> None:
