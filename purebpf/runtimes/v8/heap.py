@@ -24,6 +24,8 @@ _FIRST, _SECOND = 16, 24
 _SEQUENTIAL, _CONS, _EXTERNAL, _SLICED, _THIN = 0, 1, 2, 3, 5
 _KIND, _ONE_BYTE, _UNCACHED = 7, 8, 16
 _DEEPEST = 64
+_MOST_STRINGS = 1 << 13
+"""Strings that a string is made of, in all depths."""
 _PIECE = 1 << 18
 MOST_TEXT = 1 << 22
 """Characters of a string."""
@@ -59,6 +61,7 @@ class Heap:
         self.layout = layout
         self._map_type = layout.map_type
         self._first_not_string = layout.first_not_string
+        self._strings = 0
 
     def word(self, pointer: int, offset: int) -> int:
         """A word of an object.
@@ -136,12 +139,14 @@ class Heap:
             UnreadableError: it is none, or one of too many parts.
         """
         parts: list[str] = []
+        self._strings = 0
         self._add(parts, pointer, 0, most, 0)
         return "".join(parts)
 
     def _add(self, parts: list[str], pointer: int, start: int, most: int, depth: int) -> int:
         """Add a string from a character on; return the number of characters added."""
-        if depth > _DEEPEST or len(parts) > _DEEPEST * _DEEPEST:
+        self._strings += 1
+        if depth > _DEEPEST or self._strings > _MOST_STRINGS:
             raise UnreadableError
         kind = self.type(pointer)
         if not 0 <= kind < self._first_not_string:

@@ -104,3 +104,15 @@ def test_arrays(v8: FakeV8) -> None:
             heap.element(array, at)
     with pytest.raises(UnreadableError):
         small_integer(heap.element(array, 2))
+
+
+def test_strings_of_parts_that_share_parts_end(v8: FakeV8) -> None:
+    """Each part is twice in the next one, 60 times over, and the innermost one is empty."""
+    heap = v8.heap()
+    pointer = v8.text("")
+    for _ in range(60):
+        pointer = v8.compound(CONS, 100, pointer, pointer)
+    before = v8.reads
+    with pytest.raises(UnreadableError):
+        heap.string(pointer)
+    assert v8.reads - before < 100_000
