@@ -15,9 +15,9 @@ from purebpf.observe.runtimes.ruby.ruby_process import RubyProcess, find_ruby
 from purebpf.runtimes.memory import Memory
 from purebpf.runtimes.ruby.contexts import read_context
 from purebpf.runtimes.ruby.objects import text_place
-from tests.support.environment import run
 from tests.support.nightly import by_day
 from tests.support.programs import rubies
+from tests.support.programs.spoiled import EVIL, Put, profiles_and_dump, writable
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64"),
@@ -31,9 +31,6 @@ define_method(:spin) do
 end
 spin
 """
-EVIL = b"\x1b[2J\n;evil! <b>\0"
-"""As long as "block in <main>", the name of the method's code."""
-Put = Callable[[int, int], None]
 
 
 def spoil_name(ruby: RubyProcess, body: int, put: Put) -> None:
@@ -58,7 +55,7 @@ def spoil_path(ruby: RubyProcess, body: int, put: Put) -> None:
 
 
 def spoil_text(ruby: RubyProcess, body: int, put: Put) -> None:
-    """The name of the method has controls and markup."""
+    """The name of the method, as long as "block in <main>", has controls and markup."""
     label = word(ruby, body + ruby.layout.body_label)
     place, length = text_place(ruby.layout, Memory(ruby.read), label)
     assert length == len(EVIL) - 1
@@ -96,28 +93,12 @@ def test_a_spoiled_interpreter_ends_no_profile(
                 frame = word(ruby, context + ruby.layout.context_frame)
                 code = word(ruby, frame + ruby.layout.frame_iseq)
                 body = word(ruby, code + ruby.layout.iseq_body)
-                with Path(f"/proc/{process.pid}/mem").open("r+b", buffering=0) as memory:
-
-                    def put(at: int, value: int) -> None:
-                        memory.seek(at)
-                        memory.write(value.to_bytes(8, "little"))
-
+                with writable(process.pid) as put:
                     spoil(ruby, body, put)
             names = {spoil_text: "evil", spoil_lines: "block in "}
-            for form in ("folded", "html"):
-                line = ("--format", form, "--lines", "-U", "-F", "199", "-p", str(process.pid))
-                result = run("profile", *line, "1")
-                check(result)
-                assert names.get(spoil, "<main>" if form == "folded" else "") in result.stdout
-            check(run("dump", str(process.pid)))
+            folded, html = profiles_and_dump(process.pid)
+            assert names.get(spoil, "<main>") in folded
+            assert names.get(spoil, "") in html
             assert process.poll() is None
         finally:
             process.kill()
-
-
-def check(result: subprocess.CompletedProcess[str]) -> None:
-    """Check a result that has no text of the program's as it is."""
-    assert result.returncode == 0
-    assert "Traceback" not in result.stderr
-    assert "\x1b[2J" not in result.stdout
-    assert "\n;evil" not in result.stdout
