@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Container, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from purebpf.closable import Closing
@@ -46,6 +47,8 @@ _OLD_COPY_NS = 1_000_000_000
 
 _KEY_BYTES = 24
 """Of a record: struct java_key."""
+_BATCH = 512
+"""Records whose names are read together."""
 _RECHECK_S, _RECHECKED = 1.0, 128
 """Seconds between two looks at the names of interpreted methods, and methods of a look."""
 
@@ -189,8 +192,24 @@ class JavaTables(Closing):
         for tgid, later in [each for each in self._later.items() if each[1].due_s <= now]:
             del self._later[tgid]
             self._look(tgid, later.process, later.identity, later.looks)
+        records = iter(self._ring.drain())
+        while batch := list(islice(records, _BATCH)):
+            self._add(batch)
+        if now >= self._recheck_due_s:
+            self._recheck_due_s = now + _RECHECK_S
+            self.names.recheck(self._read, _RECHECKED)
+        over, self._over = self._over, []
+        for tgid in over:
+            self._forget(tgid)
+
+    def _add(self, batch: Sequence[bytes]) -> None:
+        """Read the names of some records.
+
+        A reading keeps the pages that it has read. It begins behind the last of the records, so
+        that none of its pages is older than the code that they tell of.
+        """
         readings: dict[int, Reading | None] = {}
-        for raw in self._ring.drain():
+        for raw in batch:
             record = read_record(raw)
             if record.generation not in readings:
                 readings[record.generation] = self._read(record.generation)
@@ -200,12 +219,6 @@ class JavaTables(Closing):
             if not self.names.add(record, reading):
                 with suppress(KernelError):  # it has moved, or others went: the next sample tells
                     bpf.map_delete_elem(self._codes.fileno(), raw[:_KEY_BYTES])
-        if now >= self._recheck_due_s:
-            self._recheck_due_s = now + _RECHECK_S
-            self.names.recheck(self._read, _RECHECKED)
-        over, self._over = self._over, []
-        for tgid in over:
-            self._forget(tgid)
 
     def _read(self, generation: int) -> Reading | None:
         runtime = self._by_generation.get(generation)

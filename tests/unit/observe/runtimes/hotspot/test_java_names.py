@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from purebpf.observe.runtimes.hotspot import java_tables
 from purebpf.observe.runtimes.hotspot.copied_java import CopiedJava
 from purebpf.observe.runtimes.hotspot.java_names import JavaCodeNames, JavaRecord, is_outdated
 from purebpf.observe.runtimes.hotspot.java_process import UNKNOWN
@@ -135,3 +137,29 @@ def test_a_copied_stack_has_names_while_no_class_was_unloaded(is_unchanged: bool
     (answer,) = known.frames(split_java(virtual))
     assert isinstance(answer, Frame)
     assert answer.name == VIRTUAL
+
+
+def test_no_page_is_older_than_the_records_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reading keeps its pages: one that began between two records may have old ones of the
+    second.
+    """
+    happened = []
+
+    def drain() -> Iterator[bytes]:
+        for number in (1, 2):
+            happened.append(f"record {number}")
+            yield bytes(24)
+
+    def read(_: int) -> Any:
+        happened.append("reading")
+        return reading(None)
+
+    tables = object.__new__(java_tables.JavaTables)
+    monkeypatch.setattr(java_tables, "read_record", lambda _: RECORD)
+    monkeypatch.setattr(tables, "_ring", SimpleNamespace(drain=drain), raising=False)
+    monkeypatch.setattr(tables, "_read", read)
+    monkeypatch.setattr(tables, "names", SimpleNamespace(add=lambda *_: True), raising=False)
+    for field, value in {"_later": {}, "_over": [], "_recheck_due_s": float("inf")}.items():
+        monkeypatch.setattr(tables, field, value, raising=False)
+    tables.drain()
+    assert happened == ["record 1", "record 2", "reading"]
