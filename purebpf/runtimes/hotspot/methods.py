@@ -145,14 +145,16 @@ class Methods:
         return self._symbols[at]
 
     def _lines(self, at: int) -> tuple[tuple[int, int], ...]:
-        """Decode a table of lines; its end is a byte 0."""
+        """Decode a table of lines; its end is a byte 0. () if it is not all there."""
         data, where = b"", 0
         bytecode = line = 0
         found: list[tuple[int, int]] = []
         while len(found) < _MOST_LINES:
-            if len(data) < where + _PAIR:
-                data += self._piece(at + len(data))
-            if where >= len(data) or not data[where]:
+            while len(data) < where + _PAIR and (piece := self._piece(at + len(data))):
+                data += piece  # of which one ends at a page, and may be short
+            if where >= len(data):
+                return ()
+            if not data[where]:
                 break
             first, where = data[where], where + 1
             if first == _WHOLE_PAIR:
@@ -160,7 +162,7 @@ class Methods:
                     change, where = read_unsigned5(data, where, self._layout.least_byte)
                     lines, where = read_unsigned5(data, where, self._layout.least_byte)
                 except ValueError:
-                    break
+                    return ()
                 bytecode, line = bytecode + signed(change), line + signed(lines)
             else:
                 bytecode, line = bytecode + (first >> 3), line + (first & 7)

@@ -107,6 +107,30 @@ def test_a_pool_that_leads_to_itself_is_no_method() -> None:
     assert method is None or len(method.name) <= 1024
 
 
+@pytest.mark.parametrize("before_end", [*range(1, 16), 256 + 3, 512 + 1])
+def test_lines_over_the_end_of_a_page(before_end: int) -> None:
+    """Tables are read in pieces, which end at a page; an entry may need three of them."""
+    jvm = FakeJvm()
+    least = jvm.layout.least_byte
+    entry = b"\xff" + packed(least, 2 * 300, 2 * 2000)  # 300 bytecodes and 2,000 lines further
+    lines = entry * 150 + b"\0"
+    assert len(lines) > 600
+    where = BASE + 0x91000 - before_end
+    jvm.put_bytes(where, lines)
+    found = methods_of(jvm)._lines(where)
+    assert found == tuple((300 * at, 2000 * at) for at in range(1, 151))
+
+
+def test_lines_that_end_within_an_entry_are_none() -> None:
+    """A part of them would say the line of its last entry for all that follows."""
+    jvm = FakeJvm()
+    table = bytes([5 << 3 | 2, 5 << 3 | 2, 0xFF, 0xFF])
+    jvm.method(METHOD, "total")
+    where = BASE + len(jvm.memory) - len(table)
+    jvm.put_bytes(where, table)
+    assert methods_of(jvm)._lines(where) == ()
+
+
 def test_lines_without_an_end_are_bounded() -> None:
     jvm = FakeJvm()
     jvm.method(METHOD, "total", b"\x09")
