@@ -16,6 +16,7 @@ from purebpf.results.model.profile import Row
 from purebpf.symbols.frame import Frame
 from purebpf.tools.profile import ProfileOptions, Profiler
 from tests.support.programs import nodes
+from tests.support.programs.recorded_calls import Verdicts, find_records, recorded, write_out
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64"),
@@ -106,3 +107,43 @@ def test_stacks_are_whole_and_possible(node: Path, tmp_path: Path) -> None:
     assert profile.about["v8_frames"] > 5 * profile.about["v8_stacks"]
     assert profile.about["v8_cut"] == 0
     assert not any("node" in hint for hint in profile.hints)
+
+
+RECORDED = Path(__file__).parents[2] / "data/javascript/recorded.js"
+SAMPLES, PATIENCE_S = 1000, 120
+
+
+@pytest.mark.nightly
+@pytest.mark.needs("clang", "atomic_fetch")
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("node", nodes.params())
+def test_stacks_equal_the_record_of_the_program(node: Path, workers: int, tmp_path: Path) -> None:
+    """Callers and their lines, in the first thread and in worker threads, in mixed tiers."""
+    path = tmp_path / "recorded.js"
+    text, functions = write_out(RECORDED.read_text())
+    path.write_text(text)
+    verdicts = Verdicts(
+        lambda frame: frame.name if frame.module == str(path) and frame.name in functions else ""
+    )
+    command = [node, path, str(workers)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(2)
+            records = find_records(process.pid)
+            assert len(records) == workers + 1
+            if workers:
+                del records[process.pid]
+            with recorded(process.pid, records, functions) as samples:
+                samples.settle(30)
+                until = time.monotonic() + PATIENCE_S
+                while verdicts.total < SAMPLES and time.monotonic() < until:
+                    for sample in samples.take(2):
+                        verdicts.add(sample)
+        finally:
+            process.kill()
+    print(f"{node}, {workers} workers: {dict(verdicts.counts)}, {verdicts.lines} lines")
+    assert verdicts.total >= SAMPLES
+    assert not verdicts.share("wrong"), verdicts.problems
+    assert verdicts.share("cut") <= 0.005, verdicts.problems
