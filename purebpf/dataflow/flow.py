@@ -28,6 +28,7 @@ from purebpf.dataflow.layout import is_record, overlaid
 from purebpf.dataflow.numbers import clears_byte, half_product, is_null, product
 from purebpf.dataflow.pointers import (
     NULL,
+    SLOT,
     Pointer,
     State,
     choose,
@@ -60,10 +61,10 @@ _FIXED = 0x400000
 _PAGES = ("page", "folio", "slab", "ptdesc")
 _BEHIND = 32
 """Instructions behind a load, on all paths, that say which pointer of a union it was."""
+_LARGEST = 64
+"""Bytes of a store whose size is not known."""
 _ROUNDS = 64
 """Visits of an instruction, on average, until a function counts as too difficult."""
-_SLOT = -(1 << 32)
-"""Keys of a state: this, minus an offset from the CFA, for a pointer on the stack."""
 
 
 class Flow:
@@ -239,7 +240,7 @@ class Flow:
         if of is None:
             variable = self.scope.on_stack(instruction.ip, offset, state)
             if variable is None:
-                return state.get(_SLOT - offset)
+                return state.get(SLOT - offset)
             of, offset = variable
         if self.scope.follows_elements:
             within = inside(place._replace(of=of, offset=offset))
@@ -345,12 +346,13 @@ class Flow:
         place = self.address(instruction, state)
         if place is None or place.of is not None:
             return
-        for offset in range(place.offset - _WORD + 1, place.offset + 64):
-            after.pop(_SLOT - offset, None)
+        size = access_size(instruction) or _LARGEST
+        for offset in range(place.offset - _WORD + 1, place.offset + size):
+            after.pop(SLOT - offset, None)
         if instruction.mnemonic == Mnemonic.MOV and instruction.op1_kind == OpKind.REGISTER:
             value = state.get(instruction.op1_register)
             if value is not None:
-                after[_SLOT - place.offset] = value
+                after[SLOT - place.offset] = value
 
     def _value(self, instruction: Instruction, state: State) -> Pointer | None:
         """Return the pointer that an instruction leaves in its 64-bit register."""
@@ -450,14 +452,14 @@ def _moved_stack(instruction: Instruction, state: State) -> State:
             after.pop(full(register), None)
         if stack is not None:
             after[Register.RSP] = stack._replace(offset=stack.offset + _WORD)
-            value = state.get(_SLOT - stack.offset)
+            value = state.get(SLOT - stack.offset)
             if register is not None and value is not None:
                 after[register] = value
     elif stack is not None:
         offset = stack.offset - _WORD
         after[Register.RSP] = stack._replace(offset=offset)
-        after.pop(_SLOT - offset, None)
+        after.pop(SLOT - offset, None)
         value = state.get(register) if register is not None else None
         if value is not None:
-            after[_SLOT - offset] = value
+            after[SLOT - offset] = value
     return after

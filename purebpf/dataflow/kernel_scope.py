@@ -11,8 +11,8 @@ from iced_x86 import Mnemonic, OpKind, Register
 from purebpf.dataflow.btf_types import BtfTypes, Prototype
 from purebpf.dataflow.code import Code
 from purebpf.dataflow.containers import Hints, Use
-from purebpf.dataflow.later_uses import ARGUMENTS, Functions, later_uses
-from purebpf.dataflow.layout import find, is_record
+from purebpf.dataflow.later_uses import Functions, later_uses, places_of
+from purebpf.dataflow.layout import find
 from purebpf.dataflow.pointers import TASK_STACK, Pointer, State, pointer_of
 from purebpf.dataflow.types import Kind, Type, bare, byte_size
 
@@ -139,19 +139,9 @@ class KernelScope:
 
     def entered(self) -> Mapping[int, Pointer]:
         """Return the pointers among the function's parameters."""
-        found: dict[int, Pointer] = {}
-        free = list(ARGUMENTS)
-        for of in self._own.parameters if self._own is not None else ():
-            taken = max(1, -(-byte_size(of) // _WORD))
-            if is_record(of) and taken > 2:
-                continue  # on the stack
-            if taken > len(free):
-                continue
-            registers, free = free[:taken], free[taken:]
-            pointer = pointer_of(of)
-            if pointer is not None:
-                found[registers[0]] = pointer
-        return found
+        parameters = self._own.parameters if self._own is not None else ()
+        pointers = ((key, pointer_of(of)) for key, of in places_of(parameters))
+        return {key: pointer for key, pointer in pointers if pointer is not None}
 
     def used(self, address: int) -> Mapping[int, Pointer]:
         """Return the pointers in registers before an instruction, by their later use."""

@@ -8,7 +8,7 @@ casts, so that these types are inferred, and weaker than a declaration.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register
 
@@ -17,18 +17,21 @@ from purebpf.dataflow.code import Code, access_of, constant_of, displacement, is
 from purebpf.dataflow.containers import Holders, Use, object_at
 from purebpf.dataflow.frames import Frames
 from purebpf.dataflow.layout import is_record
-from purebpf.dataflow.pointers import Pointer, pointer_of
-from purebpf.dataflow.types import Type, bare
+from purebpf.dataflow.pointers import SLOT, Pointer, pointer_of
+from purebpf.dataflow.types import Type, bare, byte_size
 from purebpf.tuples import NamedTuple
 
-__all__ = ["ARGUMENTS", "Functions", "later_uses"]
+__all__ = ["Functions", "later_uses", "places_of"]
 
-ARGUMENTS = (
+_ARGUMENTS = (
     *(Register.RDI, Register.RSI, Register.RDX),
     *(Register.RCX, Register.R8, Register.R9),
 )
 """System V AMD64 ABI, figure 3.4."""
-_CALLER_SAVED = (*ARGUMENTS, Register.RAX, Register.R10, Register.R11)
+_WORD = 8
+_MOST_WORDS = 2
+"""The words of a struct that is passed in registers."""
+_CALLER_SAVED = (*_ARGUMENTS, Register.RAX, Register.R10, Register.R11)
 _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
 _GOES_ON = (FlowControl.NEXT, FlowControl.CONDITIONAL_BRANCH)
 _ROUNDS = 32
@@ -65,6 +68,22 @@ class _Known(NamedTuple):
     functions: Functions
     result: Type | None
     frames: Frames
+
+
+def places_of(parameters: Iterable[Type | None]) -> Iterator[tuple[int, Type | None]]:
+    """Yield each parameter's key in a state (a register, or a place on the stack) and its type.
+
+    A struct of two words takes two registers; a larger one is on the stack.
+    """
+    free, offset = list(_ARGUMENTS), 0
+    for of in parameters:
+        words = max(1, -(-byte_size(of) // _WORD))
+        if words > len(free) or (words > _MOST_WORDS and is_record(of)):
+            yield SLOT - offset, of
+            offset += words * _WORD
+        else:
+            yield free[0], of
+            free = free[words:]
 
 
 def later_uses(
@@ -181,8 +200,9 @@ def _before(code: Code, number: int, uses: _Uses, known: _Known) -> _Uses:
             return uses
         prototype = known.functions.prototype(instruction.near_branch_target)
         if prototype is not None:
-            for register, of in zip(ARGUMENTS, prototype.parameters, strict=False):
-                _use(uses, register, of)
+            for key, of in places_of(prototype.parameters):
+                if key > 0:
+                    _use(uses, key, of)
         return uses
     if flow == FlowControl.RETURN:
         _use(uses, Register.RAX, known.result)

@@ -13,6 +13,7 @@ __all__ = [
     "ELEMENT",
     "NULL",
     "NUMBER",
+    "SLOT",
     "TASK_STACK",
     "Pointer",
     "State",
@@ -30,6 +31,8 @@ __all__ = [
 
 ELEMENT = -1
 """`Pointer.moved`: to an element of an array."""
+SLOT = -(1 << 32)
+"""Keys of a state: this, minus an offset from the CFA, for a pointer on the stack."""
 
 
 class Pointer(NamedTuple):

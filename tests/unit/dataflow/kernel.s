@@ -6,6 +6,7 @@
 	.globl sites, indexed
 	.globl filled, of_other_cpu, added, pair_find, takes_node, has_other, passes_inode
 	.globl bucket, stores, end_of_stack, get_ref, demo_fill, fill, routed, overlaid
+	.globl stacked, by_value, passes_value
 	.globl fib_find, of_clone, find_inode.constprop.0, take.isra.0.part.1
 	.globl overlaid_twice, of_program, walks, inside, paths
 	.globl __x86_indirect_thunk_rax, __x86_return_thunk, open_box, wait_for
@@ -431,6 +432,32 @@ of_clone:			# no prototype
 	movl	4(%rax), %edx	# inode.mode
 	call	take.isra.0.part.1
 	movl	4(%rax), %edx	# unknown
+	ret
+	.p2align 4
+stacked:			# (long, long, long, long, long, long, struct inode *)
+	subq	$24, %rsp
+	movq	%rcx, 8(%rsp)	# another place of the frame
+	movq	32(%rsp), %rax
+	movl	4(%rax), %ecx	# inode.mode
+	movq	%rax, 16(%rsp)
+	movl	$0, 8(%rsp)	# not over the pointer
+	movq	16(%rsp), %rdx
+	movl	4(%rdx), %ecx	# inode.mode
+	movl	$0, 20(%rsp)	# over half of the pointer
+	movq	16(%rsp), %rdx
+	movl	4(%rdx), %ecx	# unknown
+	addq	$24, %rsp
+	ret
+	.p2align 4
+by_value:			# (struct words, struct inode *)
+	movl	4(%rdx), %eax	# inode.mode
+	movl	4(%rsi), %eax	# the second word
+	ret
+	.p2align 4
+passes_value:			# no prototype
+	movl	4(%rdx), %eax	# inode.mode
+	movl	4(%rsi), %eax	# the second word
+	call	by_value
 	ret
 	.p2align 4
 fib_find:			# (struct fib_table *)

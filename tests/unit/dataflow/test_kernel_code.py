@@ -123,6 +123,10 @@ def _add_casts(b: BtfBuilder, u64: int, inode: int) -> None:
     for function in ("routed", "overlaid", "overlaid_twice"):
         b.func(function, b.func_proto(0, [("packet", b.ptr(packet))]))
     _add_trie(b)
+    words = b.struct("words", [("first", u64), ("second", u64)])
+    seven = [*((f"key{number}", u64) for number in range(6)), ("last", inode)]
+    b.func("stacked", b.func_proto(0, seven))
+    b.func("by_value", b.func_proto(0, [("words", words), ("inode", inode)]))
     state = b.struct("ma_state", [("node", u64)])
     b.func("walks", b.func_proto(0, [("state", b.ptr(state))]))
     for function in ("filled", "inside", "paths"):
@@ -241,6 +245,9 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
         ("flags", [("inode.mode", True), "UNKNOWN_BASE"]),
         ("spilled", [("inode.mode", True), "UNKNOWN_BASE"]),
         ("returned", [("inode.mode", True)]),
+        ("stacked", [*[("inode.mode", False)] * 2, "UNKNOWN_BASE"]),
+        ("by_value", [("inode.mode", False), "UNKNOWN_BASE"]),
+        ("passes_value", [("inode.mode", True), "UNKNOWN_BASE"]),
         ("of_clone", [("inode.mode", False), "UNKNOWN_BASE"]),
         ("by_members", [("box.key", True)]),
         ("clash", ["UNKNOWN_BASE"]),
