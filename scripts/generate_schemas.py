@@ -206,8 +206,8 @@ _SYSCALL = {
     "untimed": int,
 }
 _FAULTS = {
-    "major": int,
-    "minor": int,
+    "major": (int, None),
+    "minor": (int, None),
     "places": [{"kind": str, "function": str, "mapping": str, "times": int}],
 }
 _SUMMARY = {

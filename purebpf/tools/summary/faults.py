@@ -46,6 +46,9 @@ class FaultCounter(Closing):
         options: the tasks, the kinds of faults, and the grouping.
         whose: the target. A command, or the children of a process, are followed from fork to fork.
 
+    Attributes:
+        none: the faults of a group that had none.
+
     Raises:
         KernelError: the kernel refused something; nothing stays open.
         NotSupportedError: the kernel does not show its types (CONFIG_DEBUG_INFO_BTF).
@@ -53,6 +56,8 @@ class FaultCounter(Closing):
 
     def __init__(self, options: SummaryOptions, whose: TaskFilter) -> None:
         self._before: Counter[Any] = Counter()
+        minor, major = (0 if options.faults in (kind, "all") else None for kind in _KINDS)
+        self.none = Faults(minor, major)
         kinds = _KINDS.values() if options.faults == "all" else (_KINDS[options.faults],)
         with ExitStack() as stack:
             self._object = stack.enter_context(load(_spec(options, whose)))
@@ -120,7 +125,9 @@ class FaultCounter(Closing):
             else:
                 counted.setdefault(key.group, Counter())[_kind(key.kind)] += count
         return {
-            group: Faults(kinds["minor"], kinds["major"], tuple(_ranked(named.get(group))))
+            group: self.none.plus(
+                Faults(kinds["minor"], kinds["major"], tuple(_ranked(named.get(group))))
+            )
             for group, kinds in counted.items()
         }
 

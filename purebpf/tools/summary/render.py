@@ -117,7 +117,9 @@ def _csv(table: Table, view: View) -> Iterator[str]:
 
 
 def _fault_counts(faults: Faults | None) -> tuple[tuple[str, int], ...]:
-    return () if faults is None else (("major", faults.major), ("minor", faults.minor))
+    """Return the kinds that are counted."""
+    counts = () if faults is None else (("major", faults.major), ("minor", faults.minor))
+    return tuple((kind, count) for kind, count in counts if count is not None)
 
 
 def _csv_row(table: Table, group: Group, row: SummaryRow) -> list[object]:

@@ -247,12 +247,13 @@ class Summary(Closing):
         label = tables.labels(mode, self._maps, others)
         if faults and not self._loaded.has_generations:
             faults = tables.without_generations(counted, faults)
+        none = self._faults.none if self._faults else None
         groups = []
         for group in set(faults or ()) - counted.keys():
             counted[group] = {}
         while counted:  # a hundred thousand rows need not be held twice
             group, rows = counted.popitem()
-            own = None if faults is None else faults.get(group, Faults())
+            own = None if faults is None else faults.get(group, none)
             groups.append(Group(label(group), tuple(map(SummaryRow._make, rows.items())), own))
         return tables.by_label(groups) if mode == "command" else tuple(groups)
 

@@ -59,10 +59,15 @@ class FaultPlace(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """Page faults of a group, as getrusage(2) counts them; `places` are ranked."""
+    """Page faults of a group, as getrusage(2) counts them.
 
-    minor: int = 0
-    major: int = 0
+    Attributes:
+        minor, major: how many; None: this kind is not counted.
+        places: ranked.
+    """
+
+    minor: int | None
+    major: int | None
     places: tuple[FaultPlace, ...] = ()
 
     def plus(self, other: Faults) -> Faults:
@@ -72,7 +77,12 @@ class Faults(NamedTuple):
             counts[place._replace(times=0)] += place.times
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         places = tuple(place._replace(times=count) for place, count in ranked)
-        return Faults(self.minor + other.minor, self.major + other.major, places)
+        minor = _sum(self.minor, other.minor)
+        return Faults(minor, _sum(self.major, other.major), places)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 class Group(NamedTuple):

@@ -104,7 +104,9 @@ def _below(statistics: Statistics, view: View) -> Iterator[str]:
 
 
 def _faults(faults: Faults, view: View) -> Iterator[str]:
-    yield f"\n  page faults: {faults.major:,} major, {faults.minor:,} minor\n"
+    counts = (("major", faults.major), ("minor", faults.minor))
+    words = [f"{count:,} {kind}" for kind, count in counts if count is not None]
+    yield f"\n  page faults: {', '.join(words)}\n"
     if not (view.verbose and faults.places):
         return
     yield f"  {'kind':5} {'faults':>8} {'mapping':<24} function\n"

@@ -77,7 +77,7 @@ def sums(table: Table) -> Counter[str]:
     counted: Counter[str] = Counter()
     for group in table.groups:
         assert group.faults is not None
-        counted.update({"minor": group.faults.minor, "major": group.faults.major})
+        counted.update({"minor": group.faults.minor or 0, "major": group.faults.major or 0})
     return +counted
 
 
@@ -93,6 +93,9 @@ def test_faults_are_those_that_the_kernel_counts(faulting: Faulting, mode: str) 
 def test_one_kind_can_be_asked_for(faulting: Faulting, asked: str, kind: str) -> None:
     table, happened = observed(faulting, faults=asked)
     assert sums(table) == Counter({kind: happened[kind]})
+    (faults,) = (group.faults for group in table.groups)
+    assert faults is not None
+    assert {faults.minor, faults.major} == {happened[kind], None}
 
 
 def test_threads_and_commands_have_their_own(faulting: Faulting) -> None:

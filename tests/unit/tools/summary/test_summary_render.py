@@ -18,7 +18,16 @@ from purebpf.tools.summary.options import View
 from purebpf.tools.summary.render import csv_header, render
 from purebpf.tools.summary.request import SummaryOptions
 from purebpf.tools.summary.statistics import Statistics
-from purebpf.tools.summary.table import Cost, Group, Label, OpenCall, SummaryRow, Table, sort_groups
+from purebpf.tools.summary.table import (
+    Cost,
+    Faults,
+    Group,
+    Label,
+    OpenCall,
+    SummaryRow,
+    Table,
+    sort_groups,
+)
 
 READ = Call("x86_64", 0, "read")
 OPENAT = Call("i386", 295, "openat(i386)")
@@ -360,3 +369,14 @@ def test_percentiles_that_rows_are_sorted_by_are_shown() -> None:
     wide = "".join(f"{line}{more}\n" for line, more in zip(lines, PERCENTILES, strict=True))
     assert found.endswith(f"{wide}\n")
     assert "distribution" not in found
+
+
+def test_a_kind_of_page_faults_that_is_not_counted_is_no_zero() -> None:
+    group = Group(Label(), SOME, Faults(None, 17, ()))
+    made = table("total", group)
+    assert "\n  page faults: 17 major\n" in text(made, View())
+    rows = [line for line in text(made, View(format="csv")).splitlines() if " faults," in line]
+    assert [line.split(",")[4:8] for line in rows] == [["major faults", "", "", "17"]]
+    (read,) = json.loads(text(made, View(format="json")))["groups"]
+    assert read["faults"] == {"major": 17, "minor": None, "places": []}
+    assert Faults(None, 17, ()).plus(Faults(None, 1, ()))[:2] == (None, 18)
