@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from functools import cache
@@ -155,12 +155,13 @@ class Kwork(Closing):
         Raises:
             KernelError: a map could not be read.
         """
-        elapsed_s, time_s = self._clock.lap()
-        now = merge(self._rows())
+        shares = None if self._shares is None else self._shares.take()
+        counted = list(self._object.maps["rows"].items())
+        elapsed_s, time_s = self._clock.lap()  # names are found behind it: the first ones take long
+        now = merge(self._rows(counted))
         rows = sorted(subtract(now, self._before), key=lambda row: -row.total_ns)
         self._before = now
         measured = len(self._options.cpus or cpus.online())
-        shares = None if self._shares is None else self._shares.take()
         loss = self._loss()
         hosts = tuple(self._hosts())
         changes, self._hosts_before = subtract_hosts(hosts, self._hosts_before), hosts
@@ -181,9 +182,9 @@ class Kwork(Closing):
                 self.last_runs = tuple(self.runs())
             return self.interval()
 
-    def _rows(self) -> Iterator[KworkRow]:
+    def _rows(self, counted: Iterable[tuple[Any, Any]]) -> Iterator[KworkRow]:
         options = self._options
-        for key, row in self._object.maps["rows"].items():
+        for key, row in counted:
             name = self._name(key, row)
             if not self._is_wanted(name):
                 continue

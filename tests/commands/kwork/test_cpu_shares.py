@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,3 +79,20 @@ def test_only_the_chosen_cpu_is_measured() -> None:
     assert sum(result.shares.cpus[0][1:]) > 0
     with Kwork(KworkOptions(kinds=("softirq",))) as kwork:
         assert kwork.stop().shares is None
+
+
+def test_shares_and_work_are_of_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of functions are found when both were read, since the first ones take long."""
+    find = Kwork._name
+
+    def find_slowly(self: Kwork, *of: Any) -> str:
+        time.sleep(0.3)
+        return find(self, *of)
+
+    monkeypatch.setattr(Kwork, "_name", find_slowly)
+    with Kwork(KworkOptions(kinds=("softirq",), names=("timer",), shares=True)) as kwork:
+        time.sleep(0.3)
+        result = kwork.interval()
+    assert result.shares is not None
+    for share in result.shares.cpus:
+        assert sum(share[1:]) / 1e9 == pytest.approx(result.elapsed_s, abs=0.2)
