@@ -14,12 +14,13 @@
 
 enum call_kind { // bits: what the program has to know of a system call
 	CALL_FUTEX = 1,
-	CALL_POLL = 2,	   // its first argument is an array of struct pollfd
-	CALL_TIMED = 4,	   // its arguments are times
-	CALL_BYTES = 8,	   // it returns a number of bytes
-	CALL_PATH = 16,	   // a path is its first argument
-	CALL_PATH_AT = 32, // its second
-	CALL_FD = 64,	   // a descriptor is its first argument
+	CALL_POLL = 2,	    // its first argument is an array of struct pollfd
+	CALL_TIMED = 4,	    // its arguments are times
+	CALL_BYTES = 8,	    // it returns a number of bytes
+	CALL_PATH = 16,	    // a path is its first argument
+	CALL_PATH_AT = 32,  // its second
+	CALL_FD = 64,	    // a descriptor is its first argument
+	CALL_ADDRESS = 128, // a socket's address is its second
 };
 
 #define CALLS 512
@@ -27,6 +28,7 @@ enum call_kind { // bits: what the program has to know of a system call
 #define STATE_SYN_SENT 2
 #define IPPROTO_TCP 6
 #define ONE_OF_PATHS 8
+#define AF_UNIX 1
 #define MAX_ERRNO 4095
 
 CONFIG u32 own_tgid = 0;	  // a process that is left out, in the initial pid namespace
@@ -201,6 +203,20 @@ static __always_inline void count_path(struct registers *registers, u32 tgid, u3
 	ADD_ONE(&paths, &key, ONE_OF_PATHS);
 }
 
+// The path of a unix socket to which no connection could be made.
+static __always_inline void count_address(struct registers *registers, u32 tgid, u32 call)
+{
+	struct path_key key = {.tgid = tgid, .call = call};
+	u16 family = 0;
+
+	bpf_probe_read_user(&family, sizeof(family), (void *)registers->si);
+	if (family != AF_UNIX)
+		return;
+	bpf_probe_read_user_str(key.path, sizeof(key.path),
+				(void *)(registers->si + sizeof(family)));
+	ADD_ONE(&paths, &key, 1);
+}
+
 SEC("tp_btf/sys_exit")
 int on_call_end(u64 *ctx)
 {
@@ -234,6 +250,8 @@ int on_call_end(u64 *ctx)
 	}
 	if (kinds & (CALL_PATH | CALL_PATH_AT) && !(bpf_get_prandom_u32() & (ONE_OF_PATHS - 1)))
 		count_path(&registers, key.tgid, key.call, kinds);
+	if (kinds & CALL_ADDRESS && key.error)
+		count_address(&registers, key.tgid, key.call);
 	return 0;
 }
 

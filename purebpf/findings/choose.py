@@ -24,6 +24,7 @@ __all__ = ["choose"]
 _WEAK = frozenset({"cpu", "downstream", "waits"})
 """Kinds that a sharper finding about the same process explains."""
 _REPLACED = {
+    "cpu": frozenset({"serialization"}),
     "call-storm": frozenset(
         {
             "small-calls",

@@ -130,7 +130,7 @@ class CallCount(NamedTuple):
 
 
 class PathCount(NamedTuple):
-    """Calls with a path, estimated from one of eight."""
+    """Calls with a path, estimated from one of eight, and failed `connect`s to unix sockets."""
 
     pid: int
     call: str

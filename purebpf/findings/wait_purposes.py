@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from purebpf.findings.ownership import FrameLike, Program
+from purebpf.findings.ownership import FrameLike, Program, short_name
 from purebpf.late_pattern import compile_later
 
 __all__ = ["purpose_of_condition"]
@@ -41,6 +42,16 @@ _FUNCTIONS_THAT_WAIT = tuple(
     )
 )
 """Of libraries, and of programs themselves, which are named for what they do."""
+_POOL_TAKES = compile_later(
+    r"(?!.*(thread|worker|task|job|exec))\w*pool\w*(::|\.)"
+    r"(take|get|pop|fetch|obtain|reserve|borrow|lease|acquire)\w*$",
+    re.IGNORECASE,
+)
+"""Methods that take a member of a pool, as far as the pool has no threads or jobs."""
+_WORKS_ON_JOBS = compile_later(
+    r"(.*(::|\.))?(run|main|work|start|loop|\w*([lL]oop|[wW]orker|[fF]orever|[jJ]obs|[tT]asks))$"
+)
+"""Callers whose threads belong to the pool, and wait in it for something to do."""
 _NEAR = 12
 """Frames inside of which a call of a queue or of a pool of permits leads to its wait."""
 
@@ -50,11 +61,18 @@ def purpose_of_condition(kind: str, program: Program, user: Sequence[FrameLike])
 
     Takers of jobs wait likewise, but their functions are named otherwise.
     """
-    for frame in user[:_NEAR]:
+    for at, frame in enumerate(user[:_NEAR]):
         is_own = program.owns(frame)
         for purpose, pattern in _FUNCTIONS_THAT_WAIT if is_own else _LIBRARIES_THAT_WAIT:
             if pattern.match(frame.name):
                 return purpose
         if is_own:
-            break
+            return "permit" if _takes_member(program, user[at:]) else kind
     return kind
+
+
+def _takes_member(program: Program, user: Sequence[FrameLike]) -> bool:
+    """Return True for own code that asks its pool for a member; `user` begins in the pool."""
+    own = [short_name(frame.name) for frame in user if program.owns(frame)]
+    is_called = len(own) > 1 and own[1].rpartition("::")[0] != own[0].rpartition("::")[0]
+    return is_called and bool(_POOL_TAKES.match(own[0])) and not _WORKS_ON_JOBS.match(own[1])

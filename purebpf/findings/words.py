@@ -19,6 +19,7 @@ __all__ = [
     "count_threads",
     "count_waiting",
     "describe_activity",
+    "describe_site",
     "describe_started",
     "describe_wait",
     "frame_of",
@@ -157,6 +158,27 @@ def call_site(evidence: Evidence, pids: Iterable[int], word: str) -> str:
             if stay.own is not None and any(word in name for name in near):
                 weights[evidence.spell(stay.own)] += round(1e6 * stay.seconds)
     return weights.most_common(1)[0][0] if weights else ""
+
+
+def describe_site(evidence: Evidence, pids: Iterable[int], *words: str) -> str:
+    """A clause about the own function that makes a call, or else where the program's time goes.
+
+    A stack that was cut short shows the call, and not who made it; whole ones are beside it.
+    """
+    pids = tuple(pids)
+    for word in words:
+        function = call_site(evidence, pids, word)
+        if function:
+            return f"in {function}"
+    weights: Counter[str] = Counter()
+    for pid in pids:
+        for stay in evidence.by_process.get(pid, ()):
+            if stay.kind in ("cpu", "queue") and stay.own is not None:
+                weights[evidence.spell(stay.own)] += round(1e6 * stay.seconds)
+    if not weights:
+        return ""
+    function, most = weights.most_common(1)[0]
+    return f"of its own code, {function} runs most" if 2 * most > weights.total() else ""
 
 
 def describe_started(evidence: Evidence, pids: Iterable[int]) -> str:

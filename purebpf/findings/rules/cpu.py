@@ -208,7 +208,11 @@ def _file_of(evidence: Evidence, stays: list[Stay], name: str) -> str:
     """The file that a function of the resolver reads each time."""
     pids = {stay.pid for stay in stays}
     opened = Counter(
-        {one.path: one.times for one in evidence.facts.paths if one.pid in pids and one.path}
+        {
+            one.path: one.times
+            for one in evidence.facts.paths
+            if one.pid in pids and one.path and one.call != "connect"
+        }
     )
     path = opened.most_common(1)[0][0] if opened else ""
     is_read_again = opened[path] >= _READ_AGAIN * evidence.elapsed_s

@@ -9,7 +9,7 @@ from purebpf.findings.evidence import Evidence
 from purebpf.findings.facts import CallCount
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.call_groups import by_family, members
-from purebpf.findings.words import call_site, share
+from purebpf.findings.words import call_site, describe_site, share
 from purebpf.late_pattern import compile_later
 
 __all__ = ["closed_in_vain", "errors", "spinning"]
@@ -72,12 +72,12 @@ def spinning(evidence: Evidence) -> Iterator[Finding]:
         cpus = evidence.cpu_of[count.pid]
         if count.pid not in evidence.processes or count.times < 0.8 * attempts or cpus < _SPIN_CPUS:
             continue
-        function = call_site(evidence, (count.pid,), count.call.rstrip("64").replace("from", ""))
+        site = describe_site(evidence, (count.pid,), count.call.rstrip("64").replace("from", ""))
         yield Finding(
             *("spin", evidence.process(count.pid).comm, (count.pid,), cpus),
             f"spins: {count.call} fails with EAGAIN {rate:.0f} times a second, "
             f"{share(count.times, attempts)} of its calls",
-            (f"in {function}" if function else "", f"{cpus:.2f} CPUs: it asks without waiting"),
+            (site, f"{cpus:.2f} CPUs: it asks without waiting"),
             ("summary", "-x", "-p", str(count.pid)),
         )
 
@@ -128,13 +128,13 @@ def errors(evidence: Evidence) -> Iterator[Finding]:
         if count.times < _SHARE * attempts and rate < _MANY:
             continue
         process = evidence.process(count.pid)
-        function = call_site(evidence, (count.pid,), count.call.removesuffix("at"))
+        site = describe_site(evidence, (count.pid,), count.call.removesuffix("at"))
         yield Finding(
             *("errors", process.comm, (count.pid,), min(1.0, 0.3 + rate / 100)),
             f"{count.call} fails with {errno.errorcode.get(count.error, count.error)} "
             f"({_meaning(count)}) {rate:.1f} times a second, "
             f"{share(count.times, attempts)} of its calls",
-            (_files(evidence, count), f"in {function}" if function else ""),
+            (_files(evidence, count), site),
             ("trace", "-p", str(count.pid)),
         )
 

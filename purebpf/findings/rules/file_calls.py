@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from purebpf.findings.evidence import Evidence
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.call_groups import by_family, main_pid, members, started_by
-from purebpf.findings.words import call_site, share
+from purebpf.findings.words import describe_site, share
 
 __all__ = ["file_calls"]
 
@@ -51,10 +51,7 @@ def file_calls(evidence: Evidence) -> Iterator[Finding]:
                 by_call[count.call] += count.times
         call, times = by_call.most_common(1)[0]
         pids = members(evidence, family, counts)
-        function = call_site(
-            evidence, pids, re.sub(r"at\d?$|64$|^new|f?stat.*", "", call) or "stat"
-        )
-        function = function or call_site(evidence, pids, "stat")
+        word = re.sub(r"at\d?$|64$|^new|f?stat.*", "", call) or "stat"
         pid = main_pid(counts)
         place = _hot_path(evidence, pids, wanted)
         is_open = call in _OPENS
@@ -63,7 +60,7 @@ def file_calls(evidence: Evidence) -> Iterator[Finding]:
             min(1.0, max(files * _FILE_CALL_S, _state_cpus(evidence, pids))),
             f"calls {call} {times} times ({times / evidence.elapsed_s:.0f} a second){place}",
             (
-                f"in {function}" if function else "",
+                describe_site(evidence, pids, word, "stat"),
                 started_by(evidence, family[0], {count.pid for count in counts}),
             ),
             ("open", "--summary", "-p", str(pid)) if is_open else ("summary", "-p", str(pid)),

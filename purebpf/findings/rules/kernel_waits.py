@@ -112,7 +112,7 @@ def _files(evidence: Evidence, stays: list[Stay]) -> str:
         return ""
     paths, folders = Counter[str](), Counter[str]()
     for one in evidence.facts.paths:
-        if one.pid in {stay.pid for stay in stays} and one.path:
+        if one.pid in {stay.pid for stay in stays} and one.path and one.call != "connect":
             paths[one.path] += one.times
             folders[f"{one.path.rpartition('/')[0]}/"] += one.times
     for names in (paths, folders):

@@ -52,6 +52,14 @@ _AT_ONCE = {
 }
 _CACHED_BY_NSCD = frozenset({"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/services"})
 """Files that glibc reads where nscd(8), which it asks first through a unix socket, does not run."""
+_OF_UNIX = frozenset({errno.ENOENT, errno.ECONNREFUSED, errno.EACCES})
+_DAEMONS_OF_LIBRARIES = frozenset(
+    {
+        *("/var/run/nscd/socket", "/run/nscd/socket", "/var/run/uuidd/request"),
+        *("/run/uuidd/request", "/var/lib/libuuid/request", "/dev/log"),
+    }
+)
+"""Sockets of daemons that a library of the system asks first, and can do without."""
 _SENDS = ("sendto", "sendmsg", "sendmmsg", "write")
 _RECEIVES = ("recvfrom", "recvmsg", "recvmmsg", "read")
 _ERRORS = {
@@ -194,19 +202,33 @@ def unreachable(evidence: Evidence) -> Iterator[Finding]:
         tried = evidence.count_calls((pid,), ("connect",))
         if rate < _FAILURES or count.times < _ALL * tried or pid not in evidence.processes:
             continue
-        if count.error == errno.ENOENT and _asks_nscd(evidence, pid):
+        path = _unix_socket(evidence, pid) if count.error in _OF_UNIX else ""
+        is_silent = not path and _asks_nscd(evidence, pid)
+        if count.error == errno.ENOENT and (is_silent or path in _DAEMONS_OF_LIBRARIES):
             continue
         function = call_site(evidence, (pid,), "connect")
         yield Finding(
             *("refused", evidence.process(pid).comm, (pid,), min(2.0, 0.2 + rate / 20)),
-            f"fails to connect {rate:.1f} times a second: {_AT_ONCE[count.error]}",
+            f"fails to connect {f'to {path} ' if path else ''}{rate:.1f} times a second: "
+            f"{_AT_ONCE[count.error]}",
             (
                 f"{share(count.times, tried)} of its attempts",
                 f"in {function}" if function else "",
                 evidence.process(pid).command,
             ),
             ("trace", "-p", str(pid)),
+            place=path,
         )
+
+
+def _unix_socket(evidence: Evidence, pid: int) -> str:
+    """The path of the unix socket that most attempts which failed were about, or ""."""
+    paths = Counter[str]()
+    for one in evidence.facts.paths:
+        if one.pid == pid and one.call == "connect":
+            paths[one.path] += one.times
+    path, times = paths.most_common(1)[0] if paths else ("", 0)
+    return path if 2 * times > paths.total() else ""
 
 
 def _asks_nscd(evidence: Evidence, pid: int) -> bool:

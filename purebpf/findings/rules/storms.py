@@ -13,7 +13,7 @@ from purebpf.findings.facts import CallCount, SignalCount
 from purebpf.findings.finding import Finding
 from purebpf.findings.rules.call_groups import by_family, main_pid, members
 from purebpf.findings.rules.cpu import busiest_own
-from purebpf.findings.words import call_site, share
+from purebpf.findings.words import call_site, describe_site, share
 
 __all__ = ["calls", "signals", "small_transfers", "switches", "timers", "wakeups"]
 
@@ -83,7 +83,6 @@ def small_transfers(evidence: Evidence) -> Iterator[Finding]:
         if count.size >= _MESSAGE * count.times and _is_answering(evidence, count):
             continue
         word = re.sub(r"from|to$|64|^p", "", count.call)
-        function = call_site(evidence, (count.pid,), word)
         path = evidence.path_of(count.pid, count.fd)
         cpus = evidence.cpu_of[count.pid]
         yield Finding(
@@ -91,7 +90,7 @@ def small_transfers(evidence: Evidence) -> Iterator[Finding]:
             max(min(1.0, rate * _TRANSFER_S) + 0.05, 0.9 * cpus),
             f"makes {rate:.0f} {count.call} calls a second of {count.size / count.times:.0f} bytes "
             "each" + (f", {path}" if path else ""),
-            (f"in {function}" if function else "",),
+            (describe_site(evidence, (count.pid,), word),),
             ("summary", "-p", str(count.pid)),
         )
 
@@ -396,12 +395,12 @@ def calls(evidence: Evidence) -> Iterator[Finding]:
             by_call[count.call] += count.times
         call, times = by_call.most_common(1)[0]
         pids, pid = members(evidence, family, counts), main_pid(counts)
-        function = call_site(evidence, pids, re.sub(r"from$|to$|msg$|64$", "", call))
+        word = re.sub(r"from$|to$|msg$|64$", "", call)
         yield Finding(
             *("call-storm", family[0], (pid, *(one for one in pids if one != pid))),
             min(1.0, total * _CALL_S),
             f"makes {total:.0f} system calls a second, mostly {call} "
             f"({share(times, total * evidence.elapsed_s)})",
-            (f"in {function}" if function else "", _handed_over(evidence, pid, call)),
+            (describe_site(evidence, pids, word), _handed_over(evidence, pid, call)),
             ("summary", "-p", str(pid)),
         )

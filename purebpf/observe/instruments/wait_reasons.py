@@ -30,7 +30,7 @@ from purebpf.loader.load.load import load
 
 __all__ = ["WaitReasons", "call_name"]
 
-_FUTEX, _POLL, _TIMED, _BYTES, _PATH, _PATH_AT, _FD = (1 << bit for bit in range(7))
+_FUTEX, _POLL, _TIMED, _BYTES, _PATH, _PATH_AT, _FD, _ADDRESS = (1 << bit for bit in range(8))
 """enum call_kind."""
 _KINDS = {
     _FUTEX: ("futex", "futex_wait"),
@@ -50,6 +50,7 @@ _KINDS = {
         *("epoll_wait", "epoll_pwait", "sync_file_range", "getdents64", "ioctl", "sendfile"),
         *("recvmmsg", "sendmmsg", "fallocate", "ftruncate"),
     ),
+    _ADDRESS: ("connect",),
 }
 _CALLS = 512
 _BUSY = 100_000

@@ -90,7 +90,9 @@ def _wrap(text: str, most: int) -> list[str]:
     wrapped = textwrap.wrap(body, _WIDTH - _INDENT, break_on_hyphens=False)
     if len(wrapped) <= most:
         return wrapped
-    last = wrapped[most - 1][: _WIDTH - _INDENT - 4].rpartition(" ")[0]
+    last, room = wrapped[most - 1], _WIDTH - _INDENT - len(" ...")
+    if len(last) > room:
+        last = last[:room].rpartition(" ")[0] or last[:room]
     return [*wrapped[: most - 1], f"{_DANGLING.sub('', last)} ..."]
 
 

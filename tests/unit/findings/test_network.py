@@ -34,6 +34,23 @@ def failing(error: int, times: int = 480, succeeded: int = 0) -> Facts:
     return Facts(10.0, 2, processes=(SHOP,), calls=counts)
 
 
+def asking(path: str, error: int = errno.ECONNREFUSED) -> Facts:
+    return failing(error)._replace(paths=(PathCount(7, "connect", path, 480),))
+
+
+def test_the_unix_socket_that_nobody_serves_is_named() -> None:
+    (finding,) = find(asking("/run/shop/app.sock"))
+    assert "fails to connect to /run/shop/app.sock 48.0 times a second" in finding.text
+    assert "nobody listens there (ECONNREFUSED)" in finding.text
+    assert finding.place == "/run/shop/app.sock"
+
+
+@pytest.mark.parametrize("path", ["/run/uuidd/request", "/var/run/nscd/socket", "/dev/log"])
+def test_libraries_can_do_without_their_daemons(path: str) -> None:
+    assert said(asking(path, errno.ENOENT), "refused") == ""
+    assert said(asking("/run/shop/db.sock", errno.ENOENT), "refused") != ""
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [(errno.ENETUNREACH, "no route to that network"), (errno.ENOENT, "unix socket of the server")],

@@ -238,6 +238,25 @@ def test_an_agent_that_scans_all_processes() -> None:
         assert not [one for one in find(well) if one.kind == "file-storm"]
 
 
+def test_a_storm_without_whole_stacks_names_the_function_that_runs_most() -> None:
+    cut = running(7, 7, native("syscall"), seconds=3.0)
+    whole = running(
+        7, 7, native("split", "/srv/mail"), native("subjects", "/srv/mail"), seconds=0.1
+    )
+    counts = (CallCount(7, "openat", 0, 100_000),)
+    measured = facts(cut, whole, exe="/srv/mail", calls=counts)
+    (finding,) = (one for one in find(measured) if one.kind == "file-storm")
+    assert "of its own code, split runs most" in finding.evidence
+    at_call = facts(
+        whole,
+        running(7, 7, native("open64"), native("subjects", "/srv/mail")),
+        exe="/srv/mail",
+        calls=counts,
+    )
+    (finding,) = (one for one in find(at_call) if one.kind == "file-storm")
+    assert "in subjects" in finding.evidence
+
+
 def forking(memory: int = 600 << 20, copy: str = "copy_page_range") -> Facts:
     fork = running(7, 7, native("_Fork"), native("start_job", "/srv/plan"), seconds=3.0)
     fork = fork._replace(kernel=(copy, "copy_process", "kernel_clone"))

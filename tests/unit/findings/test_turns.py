@@ -13,7 +13,7 @@ THREADS = (11, 12, 13, 14, 15)
 
 
 def sharing(
-    *callers: str, wait: str = "Pool<Codec>::take()", producer: int = 0, held_s: float = 3.0
+    *callers: str, wait: str = "Codecs<Png>::take()", producer: int = 0, held_s: float = 3.0
 ) -> Facts:
     """Five threads of a service: each waits most of the time, and encodes for a while.
 
@@ -44,9 +44,17 @@ def said(measured: Facts) -> str:
 
 def test_threads_that_wake_each_other_share_a_pool() -> None:
     text = said(sharing("thumbnail()", "session(int)"))
-    assert "5 threads wait for their turn in Pool::take" in text
+    assert "5 threads wait for their turn in Codecs::take" in text
     assert "the one whose turn it is sleeps in Codec::encode" in text
     assert "cond" not in text
+
+
+@pytest.mark.parametrize("held_s", [3.0, 0.0], ids=["in use", "lost"])
+def test_a_pool_has_its_name_and_is_asked_by_another_function(held_s: float) -> None:
+    text = said(
+        sharing("answer(int)", "session(int)", wait="CodecPool::takeCodec()", held_s=held_s)
+    )
+    assert "5 threads wait for a permit or a free member of a pool in CodecPool::takeCodec" in text
 
 
 def test_a_turnstile_is_no_worker_also_if_its_callers_are_inlined() -> None:

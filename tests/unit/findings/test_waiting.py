@@ -121,6 +121,30 @@ SERVER = "/srv/server"
             "permit",
         ),
         ((native("pthread_cond_wait"), native("Jobs::take()", SERVER)), "cond"),
+        (
+            (
+                native("pthread_cond_wait"),
+                native("Pool<Codec>::take()", SERVER),
+                native("thumbnail()", SERVER),
+            ),
+            "permit",
+        ),
+        (
+            (
+                native("pthread_cond_wait"),
+                native("Pool<Job>::take()", SERVER),
+                native("Encoder::run()", SERVER),
+            ),
+            "cond",
+        ),
+        (
+            (
+                native("pthread_cond_wait"),
+                native("ThreadPool::take()", SERVER),
+                native("encode(long)", SERVER),
+            ),
+            "cond",
+        ),
         ((native("pthread_cond_wait"), native("run", SERVER), native("push", SERVER)), "cond"),
         (
             (

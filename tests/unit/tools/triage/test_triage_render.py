@@ -51,6 +51,16 @@ def test_a_finding_in_eighty_columns() -> None:
     )
 
 
+@pytest.mark.parametrize("length", [50, 66], ids=["it fits", "it is cut"])
+def test_a_long_path_in_the_last_line_stays(length: int) -> None:
+    path = "/srv/" + "x" * (length - 5)
+    full = f"files: {path}, {path}"
+    text = "write fails with ENOSPC (no space left on the device) 348.8 times a second, each"
+    finding = BATCH._replace(text=text, evidence=(full,), is_busy=False)
+    third = "".join(lines(FACTS, [finding])).splitlines()[4]
+    assert third.strip() == (f"{path} ..." if length < 64 else f"{path[:64]} ...")
+
+
 def test_findings_about_other_processes_are_counted() -> None:
     assert "".join(lines(FACTS, [], 2)) == (
         "Nothing found about these processes in 10 s: 0.4 of 2 CPUs busy.\n"
