@@ -84,12 +84,30 @@ def thread_area(view: View, index: int, _: Kind) -> str:
     return pointer(view.arguments[index]) if data is None else structs.segment(data)
 
 
+_PTRACE_EVENTS = {
+    number: f"PTRACE_EVENT_{name}"
+    for number, name in {
+        1: "FORK",
+        2: "VFORK",
+        3: "CLONE",
+        4: "EXEC",
+        5: "VFORK_DONE",
+        6: "EXIT",
+        7: "SECCOMP",
+        128: "STOP",
+    }.items()
+}
+
+
 def status(view: View, index: int, _: Kind) -> str:
     """Return the status of wait4(2): `[{WIFEXITED(s) && WEXITSTATUS(s) == 0}]`."""
     data = view.piece(index, end=True)
     if data is None or not view.result or view.failed:
         return pointer(view.arguments[index])
-    return f"[{wait_status(int.from_bytes(data[:4], 'little'))}]"
+    number = int.from_bytes(data[:4], "little")
+    event = number >> 16  # PTRACE_EVENT_*: why a traced child has stopped
+    why = f"|{_PTRACE_EVENTS.get(event, f'{event:#x} /* PTRACE_EVENT_??? */')}<<16" if event else ""
+    return f"[{wait_status(number & 0xFFFF)}{why}]"
 
 
 def wait_status(status: int) -> str:
@@ -98,7 +116,8 @@ def wait_status(status: int) -> str:
     if status == 0xFFFF:  # noqa: PLR2004 - __W_CONTINUED
         return "{WIFCONTINUED(s)}"
     if status & 0xFF == 0x7F:  # noqa: PLR2004 - stopped
-        return f"{{WIFSTOPPED(s) && WSTOPSIG(s) == {signal_name(rest)}}}"
+        in_call = " | 0x80" if rest & 0x80 else ""  # PTRACE_O_TRACESYSGOOD
+        return f"{{WIFSTOPPED(s) && WSTOPSIG(s) == {signal_name(rest & 0x7F)}{in_call}}}"
     if signal:
         dumped = " && WCOREDUMP(s)" if status & 0x80 else ""
         return f"{{WIFSIGNALED(s) && WTERMSIG(s) == {signal_name(signal)}{dumped}}}"

@@ -101,11 +101,25 @@ def test_modes_and_sets() -> None:
         (0x0700, "{WIFEXITED(s) && WEXITSTATUS(s) == 7}"),
         (0x008B, "{WIFSIGNALED(s) && WTERMSIG(s) == SIGSEGV && WCOREDUMP(s)}"),
         (0x137F, "{WIFSTOPPED(s) && WSTOPSIG(s) == SIGSTOP}"),
+        (0x857F, "{WIFSTOPPED(s) && WSTOPSIG(s) == SIGTRAP | 0x80}"),
         (0xFFFF, "{WIFCONTINUED(s)}"),
     ],
 )
 def test_what_wait_says(status: int, text: str) -> None:
     assert wait_status(status) == text
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (0x6057F, "[{WIFSTOPPED(s) && WSTOPSIG(s) == SIGTRAP}|PTRACE_EVENT_EXIT<<16]"),
+        (0x80137F, "[{WIFSTOPPED(s) && WSTOPSIG(s) == SIGSTOP}|PTRACE_EVENT_STOP<<16]"),
+        (0x9057F, "[{WIFSTOPPED(s) && WSTOPSIG(s) == SIGTRAP}|0x9 /* PTRACE_EVENT_??? */<<16]"),
+    ],
+)
+def test_wait_says_why_a_traced_child_stopped(status: int, text: str) -> None:
+    call = view("wait4", 7, 4096, result=7, end1=struct.pack("<I", status))
+    assert shown(call).split(", ")[1] == text
 
 
 @pytest.mark.parametrize(
