@@ -12,20 +12,25 @@
 
 // The cookie of a probe: what its function takes.
 enum function {
-	MALLOC = 1,	    // (bytes)
-	CALLOC = 2,	    // (elements, bytes of each)
-	ALIGNED_ALLOC = 3,  // (alignment, bytes)
-	POSIX_MEMALIGN = 4, // (where the address goes, alignment, bytes); returns 0
-	REALLOC = 5,	    // (address, bytes)
-	FREE = 6,	    // (address)
-	PASSED_THROUGH = 7, // one that is only jumped to from another
+	MALLOC = 1,	     // (bytes)
+	CALLOC = 2,	     // (elements, bytes of each)
+	ALIGNED_ALLOC = 3,   // (alignment, bytes)
+	POSIX_MEMALIGN = 4,  // (where the address goes, alignment, bytes); returns 0
+	REALLOC = 5,	     // (address, bytes)
+	FREE = 6,	     // (address)
+	PASSED_THROUGH = 7,  // one that is only jumped to from another
+	REALLOC_ARRAY = 8,   // (address, elements, bytes of each)
+	RESIZE = 9,	     // (address, bytes); returns the bytes that it has now, in its place
+	DESTROY_HEAP = 10,   // (heap): all that is in it is freed
+	COPY_TEXT = 11,	     // of a size that is not known here
+	BEHIND_HEAP = 0x100, // besides: the first argument is a heap, the others follow
 };
 
 struct asked {
 	u64 bytes;
-	u64 pointer; // POSIX_MEMALIGN: where to; REALLOC: what is given back
+	u64 pointer; // POSIX_MEMALIGN: where to; REALLOC, RESIZE: what is given back
 	u32 function;
-	__u16 was_followed; // REALLOC: `old` is what `pointer` was
+	__u16 was_followed; // `old` is what `pointer` was
 	__u16 has_jumped;   // it goes on in another function (a tail call)
 	struct allocation old;
 };
@@ -159,7 +164,7 @@ static __always_inline void begin(struct registers *ctx, struct call *call, stru
 	call->caller = *ctx;
 	bpf_probe_read_user(&call->caller.ip, sizeof(u64), (void *)ctx->sp);
 	call->caller.sp += sizeof(u64);
-	if (call->asked.function == REALLOC && call->asked.pointer)
+	if (call->asked.pointer && call->asked.function != POSIX_MEMALIGN)
 		call->asked.was_followed = remove(call->asked.pointer, &call->asked.old);
 	if (bpf_map_update_elem(&calls, &thread, call, BPF_ANY))
 		COUNT(st, calls_full);
@@ -175,35 +180,52 @@ static __always_inline void pass_through(struct registers *ctx, struct stats *st
 
 static __always_inline int enter_function(struct registers *ctx)
 {
-	struct call call = {
-		.asked = {.function = bpf_get_attach_cookie(ctx), .bytes = ctx->di},
-	};
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	u64 first = WORD(ctx, offsetof(struct registers, di));
+	u64 second = WORD(ctx, offsetof(struct registers, si));
+	u64 third = WORD(ctx, offsetof(struct registers, dx));
+	struct call call = {.asked = {.function = (u8)cookie}};
 	struct stats *st = stats_here();
 	struct allocation was;
 
 	if (!phase || !st)
 		return 0;
+	if (cookie & BEHIND_HEAP) {
+		first = second;
+		second = third;
+		third = WORD(ctx, offsetof(struct registers, cx));
+	}
+	call.asked.bytes = first;
 	switch (call.asked.function) {
 	case PASSED_THROUGH:
 		pass_through(ctx, st);
 		return 0;
+	case DESTROY_HEAP:
+		if (asked_for())
+			COUNT(st, heaps_destroyed);
+		return 0;
 	case FREE:
-		if (ctx->di && remove(ctx->di, &was))
+		if (first && remove(first, &was))
 			COUNT(st, frees);
 		return 0;
 	case CALLOC:
-		call.asked.bytes = ctx->di * ctx->si;
+		call.asked.bytes = first * second;
 		break;
 	case ALIGNED_ALLOC:
-		call.asked.bytes = ctx->si;
+		call.asked.bytes = second;
 		break;
 	case POSIX_MEMALIGN:
-		call.asked.bytes = ctx->dx;
-		call.asked.pointer = ctx->di;
+		call.asked.bytes = third;
+		call.asked.pointer = first;
 		break;
+	case REALLOC_ARRAY:
+		call.asked.function = REALLOC;
+		second *= third;
+		// fallthrough
 	case REALLOC:
-		call.asked.bytes = ctx->si;
-		call.asked.pointer = ctx->di;
+	case RESIZE:
+		call.asked.bytes = second;
+		call.asked.pointer = first;
 		break;
 	}
 	begin(ctx, &call, st);
@@ -215,6 +237,8 @@ static __always_inline u64 address_of(u64 result, struct asked *call)
 {
 	u64 address = 0;
 
+	if (call->function == RESIZE)
+		return result < call->bytes ? 0 : call->pointer;
 	if (call->function != POSIX_MEMALIGN)
 		return result;
 	if ((u32)result || bpf_probe_read_user(&address, sizeof(address), (void *)call->pointer))
@@ -229,6 +253,10 @@ static __always_inline void end(struct registers *ctx, u64 result, struct asked 
 	struct origin from = {.registers = ctx, .at_return = true};
 	u64 address = address_of(result, call);
 
+	if (call->function == COPY_TEXT) {
+		COUNT(st, texts_copied);
+		return;
+	}
 	if (!address) {
 		if (call->function == REALLOC && !call->bytes)
 			return; // that frees

@@ -54,10 +54,12 @@ struct stats {
 	u64 allocations; // of the target
 	u64 frees;	 // of an allocation that was followed
 	u64 failed;	 // allocators returned no memory
-	u64 returns_missed; // allocators were left without a return (an exception, longjmp)
-	u64 replaced;	    // allocations at an address that was not freed before: after an execve
-	u64 sites_full;	    // `sites` had no place
-	u64 sites_busy;	    // it was locked by what the program interrupted
+	u64 returns_missed;  // allocators were left without a return (an exception, longjmp)
+	u64 heaps_destroyed; // with all that is in them, which counts as not freed
+	u64 texts_copied;    // by functions of the allocator, of sizes that are not known
+	u64 replaced;	     // allocations at an address that was not freed before: after an execve
+	u64 sites_full;	     // `sites` had no place
+	u64 sites_busy;	     // it was locked by what the program interrupted
 	u64 allocations_full;  // `allocations` had no place
 	u64 allocations_busy;  //
 	u64 calls_full;	       // `calls` had no place: the allocation is missing

@@ -58,7 +58,14 @@ class Function(IntEnum):
     FREE = 6
     PASSED_THROUGH = 7
     """It is only jumped to, from another one."""
+    REALLOC_ARRAY = 8
+    RESIZE = 9
+    DESTROY_HEAP = 10
+    COPY_TEXT = 11
 
+
+_BEHIND_HEAP = 0x100
+"""Added to the cookie of a function whose first argument is a heap."""
 
 _FUNCTIONS = {
     **dict.fromkeys(("malloc", "valloc", "pvalloc"), Function.MALLOC),
@@ -69,22 +76,49 @@ _FUNCTIONS = {
     **dict.fromkeys(("free", "cfree", "free_sized", "free_aligned_sized"), Function.FREE),
     "mallocx": Function.MALLOC,
     "rallocx": Function.REALLOC,
+    "xallocx": Function.RESIZE,
     **dict.fromkeys(("dallocx", "sdallocx"), Function.FREE),
 }
 """Of C, POSIX, and jemalloc(3)."""
 _OF_MIMALLOC = {
+    **dict.fromkeys(("zalloc", "malloc_small", "zalloc_small"), Function.MALLOC),
+    **dict.fromkeys(("malloc_aligned", "zalloc_aligned"), Function.MALLOC),
+    **dict.fromkeys(("mallocn", "calloc_aligned"), Function.CALLOC),
     **dict.fromkeys(
-        ("zalloc", "malloc_small", "zalloc_small", "new", "new_nothrow"), Function.MALLOC
+        ("reallocf", "rezalloc", "realloc_aligned", "rezalloc_aligned"), Function.REALLOC
     ),
-    **dict.fromkeys(("malloc_aligned", "zalloc_aligned", "new_aligned"), Function.MALLOC),
-    **dict.fromkeys(("mallocn", "calloc_aligned", "new_n"), Function.CALLOC),
-    **dict.fromkeys(("realloc_aligned", "rezalloc", "rezalloc_aligned"), Function.REALLOC),
-    **dict.fromkeys(("reallocf", "new_realloc"), Function.REALLOC),
+    **dict.fromkeys(("reallocn", "recalloc", "recalloc_aligned"), Function.REALLOC_ARRAY),
+}
+"""Behind its prefix; the alignment, and where it is to be, are the last arguments."""
+_OF_MIMALLOC |= {
+    f"{name}_at": function for name, function in _OF_MIMALLOC.items() if name.endswith("_aligned")
+}
+_TEXTS = dict.fromkeys(("strdup", "strndup"), Function.COPY_TEXT)
+_IN_HEAPS = {
+    **_OF_MIMALLOC,
+    **dict.fromkeys(("malloc", "alloc_new"), Function.MALLOC),
+    **dict.fromkeys(("calloc", "alloc_new_n"), Function.CALLOC),
+    "realloc": Function.REALLOC,
+    "destroy": Function.DESTROY_HEAP,
+    **_TEXTS,
+}
+"""Behind `mi_heap_`."""
+_OF_MIMALLOC |= {
+    **_TEXTS,
+    **dict.fromkeys(("new", "new_nothrow", "new_aligned", "new_aligned_nothrow"), Function.MALLOC),
+    "new_n": Function.CALLOC,
+    "new_realloc": Function.REALLOC,
+    **dict.fromkeys(
+        ("reallocarray", "new_reallocn", "aligned_recalloc", "aligned_offset_recalloc"),
+        Function.REALLOC_ARRAY,
+    ),
     **dict.fromkeys(("free_size", "free_aligned", "free_size_aligned"), Function.FREE),
 }
-"""Behind its prefix; the alignment is the last argument."""
 _PREFIXES = ("_rjem_", "je_", "tc_", "mi_")
 """Of an allocator that does not take the place of malloc: in programs of Rust, for example."""
+_WITHOUT_END = (Function.FREE, Function.DESTROY_HEAP)
+"""All about them is known where they begin."""
+_HEAP_PREFIX = "mi_heap_"
 _NEW = re.compile(r"_Zn[wa]m(RKSt9nothrow_t|St11align_val_t(RKSt9nothrow_t)?)?")
 _DELETE = re.compile(r"_Zd[la]Pvm?(St11align_val_t)?(RKSt9nothrow_t)?")
 """No pattern without an end: each name that fits is a probe, and anyone may map a file."""
@@ -312,7 +346,7 @@ def _code_of(image: ElfImage) -> AllocatorCode:
     for name, offset in sorted(offsets.items()):
         function = _function_named(name)
         assert function is not None
-        if function is not Function.FREE:
+        if function not in _WITHOUT_END:
             try:
                 exits = code.exits(offset)
             except (CodeError, FormatError) as error:
@@ -325,7 +359,7 @@ def _code_of(image: ElfImage) -> AllocatorCode:
             clears |= ends
             if len(ends) < len(exits.leaving):
                 leaving.append(name)
-        entries[int(offset)] = function
+        entries[int(offset)] = function | (_BEHIND_HEAP if name.startswith(_HEAP_PREFIX) else 0)
     return AllocatorCode(
         _sorted(passed | entries),
         _sorted(returns),
@@ -369,6 +403,8 @@ def _function_named(name: str) -> Function | None:
     plain = name.removeprefix(prefix)
     if plain in _FUNCTIONS:
         return _FUNCTIONS[plain]
+    if name.startswith(_HEAP_PREFIX):
+        return _IN_HEAPS.get(name.removeprefix(_HEAP_PREFIX))
     if prefix == "mi_" and plain in _OF_MIMALLOC:
         return _OF_MIMALLOC[plain]
     if _NEW.fullmatch(name):

@@ -59,6 +59,14 @@ def losses(
             stats["in_flight"],
             "calls of allocators were in flight at the end, or left by an exception",
         ),
+        "heaps_destroyed": (
+            stats["heaps_destroyed"],
+            "heaps of mimalloc were destroyed: the allocations in them count as not freed",
+        ),
+        "texts_copied": (
+            stats["texts_copied"],
+            "copies of texts by mimalloc (mi_strdup and others) are missing",
+        ),
         "late_allocators": (
             stats.get("late_allocators", 0),
             "allocators were not traced: processes executed or loaded them during the run",

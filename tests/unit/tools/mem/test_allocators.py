@@ -107,6 +107,30 @@ def test_allocators_with_other_names(
         assert (kinds[places[name]] == Function.FREE) is is_free
 
 
+def test_functions_of_heaps_have_their_arguments_behind_the_heap(tmp_path: Path) -> None:
+    """Those of mimalloc, whose first argument is the heap."""
+    kinds = {
+        "mi_malloc": Function.MALLOC,
+        "mi_free": Function.FREE,
+        "mi_malloc_aligned_at": Function.MALLOC,
+        "mi_recalloc": Function.REALLOC_ARRAY,
+        "mi_reallocarray": Function.REALLOC_ARRAY,
+        "mi_strdup": Function.COPY_TEXT,
+        "mi_heap_malloc": 0x100 | Function.MALLOC,
+        "mi_heap_calloc": 0x100 | Function.CALLOC,
+        "mi_heap_rezalloc_aligned_at": 0x100 | Function.REALLOC,
+        "mi_heap_recalloc": 0x100 | Function.REALLOC_ARRAY,
+        "mi_heap_destroy": 0x100 | Function.DESTROY_HEAP,
+    }
+    others = ("mi_heap_new", "mi_heap_delete", "mi_expand", "mi_heap_free")
+    library = build(
+        tmp_path, "".join(f"void *{name}(void) {{ return 0; }}\n" for name in (*kinds, *others))
+    )
+    places = offsets(library)
+    found = dict(allocator_in(str(library)).code.entries)
+    assert found == {places[name]: kind for name, kind in kinds.items()}
+
+
 JUMPING = """
 #include <stddef.h>
 void *own_malloc(size_t n) { return n ? (void *)n : 0; }

@@ -40,6 +40,8 @@ STATS = dict.fromkeys(
             "recursion_misses",
             "children_missed",
             "replaced",
+            "heaps_destroyed",
+            "texts_copied",
         ),
         *("outside_namespace", "allocations", "growths", "faults", "stacks_full"),
         *("stacks_crowded", "stacks_busy", "user_truncated", "kernel_truncated"),
