@@ -74,6 +74,8 @@ COMPILERS = {
 }
 POINTS = 0.02
 """The largest error: a phase also reads the place of its member."""
+POINTS_WRITTEN = 0.05
+"""Instructions without memory wait for the store buffer, too."""
 WRITER = "fill"
 """Writes its member. When the CPU's store buffer is full, its load of the next place waits."""
 
@@ -109,13 +111,14 @@ def test_each_member_has_the_cpu_time_of_its_phase(name: str, tmp_path: Path) ->
         for function, samples in member["functions"].items()
         if function.rpartition("::")[2].startswith(WRITER)
     )
-    found["left"] = found.get("left", 0) + places
-    assert places <= 0.06, found
+    assert places < found["left"] / 2, (places, found)
+    found["left"] += places
     phases = dict(line.split()[1:] for line in lines if line.startswith("phase "))
     for member, share in phases.items():
         deviation = math.sqrt(float(share) * (1 - float(share)) / total["samples"])
         error = abs(found.get(member, 0) - float(share))
-        assert error <= POINTS + 3 * deviation, (member, share, found, run.stderr)
+        points = POINTS_WRITTEN if member == "left" else POINTS
+        assert error <= points + 3 * deviation, (member, share, found, run.stderr)
 
 
 def _own_shares(text: str) -> list[float]:
