@@ -40,15 +40,22 @@ class LivePage(Closing):
     """Serves a page at (host, port) until it is closed; port 0: any free.
 
     `send` and `answer` belong to the measuring thread; requests run in separate threads and reach
-    the measurement only through them.
+    the measurement only through them. `shown` changes a profile before it is shown.
 
     Raises:
         KernelError: the address cannot be bound.
     """
 
-    def __init__(self, where: tuple[str, int], title: str) -> None:
+    def __init__(
+        self,
+        where: tuple[str, int],
+        title: str,
+        *,
+        shown: Callable[[Profile], Profile] | None = None,
+    ) -> None:
         self.token = secrets.token_urlsafe(16)
         self._title = title
+        self._shown = shown or (lambda profile: profile)
         self._second = 0
         self._begun_at = self._sent_at = time.monotonic()
         self._clients: set[queue.Queue[str | None]] = set()
@@ -87,7 +94,7 @@ class LivePage(Closing):
         if not clients:
             return
         at_s = now - self._begun_at
-        event = html.second(profile(), self._second, at_s=at_s, length_s=length_s)
+        event = html.second(self._shown(profile()), self._second, at_s=at_s, length_s=length_s)
         for client in clients:
             _put(client, event)
 
@@ -95,7 +102,7 @@ class LivePage(Closing):
         """Answer the requests for a snapshot since the last call."""
         wishes = self._wishes()
         if wishes:
-            snapshot = _Snapshot(everything())
+            snapshot = _Snapshot(self._shown(everything()))
             for wish in wishes:
                 wish.snapshot = snapshot
                 wish.granted.set()

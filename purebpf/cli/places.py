@@ -33,8 +33,18 @@ if TYPE_CHECKING:
     from purebpf.results import Profile
     from purebpf.results.model.profile import Row
 
-__all__ = ["brief", "describe_place", "pieces", "places_of", "wrapped_place"]
+__all__ = [
+    "TELL_IDLE",
+    "brief",
+    "describe_place",
+    "mark_idle",
+    "pieces",
+    "places_of",
+    "wrapped_place",
+]
 
+TELL_IDLE = ("html", "json")
+"""Formats that tell waits for something to do from the others."""
 _MOST_WORK = 10
 _MOST_IDLE = 5
 _MOST_LINES, _LEAST_OF_A_LINE = 3, 10
@@ -159,6 +169,18 @@ def _activity(row: Row, share: Callable[[Any], Any]) -> Activity:
         user=share(activity.user),
         kernel=share(activity.kernel),
     )
+
+
+def mark_idle(profile: Profile) -> Profile:
+    """Return a profile whose waits for something to do are marked, for its page and as JSON."""
+    rows = profile.rows()
+    if profile.unit != "ns" or not any(row.user for row in rows):
+        return profile
+    marked = profile.without_rows()
+    for row, (_, use) in zip(rows, classify(_activities(rows)), strict=True):
+        is_idle = use == IDLE
+        marked.add_row(row._replace(marks=row.marks._replace(is_idle=True)) if is_idle else row)
+    return marked
 
 
 def describe_place(place: TimePlace, *, with_process: bool) -> str:

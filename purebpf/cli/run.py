@@ -112,6 +112,7 @@ def measure(
     take: Callable[[Any], None] = lambda _: None,
     *,
     duration_s: float | None = None,
+    marks_idle: bool = False,
 ) -> Iterator[Run[Result]]:
     """Measure, until it is over; each output appears when it is written.
 
@@ -124,6 +125,7 @@ def measure(
         take: reads the counts of a session before the live page shows them, for sessions that do
             not read them as they are shown.
         duration_s: seconds until it is over; None: until a signal, or until the command ends.
+        marks_idle: the live page tells waits for something to do from the others.
 
     Raises:
         KernelError: an output could not be written; the page's address cannot be bound.
@@ -137,7 +139,7 @@ def measure(
         session, ends = stack.enter_context(prepare(lambda pid: make(pid, fetch), words))
         page = None
         if options.serve is not None:
-            page = stack.enter_context(_serve(options.serve, title))
+            page = stack.enter_context(_serve(options.serve, title, marks_idle=marks_idle))
         _announce(title, options.to, outputs)
         result = run(
             session,
@@ -152,10 +154,16 @@ def measure(
         raise_all(done.problems)
 
 
-def _serve(where: tuple[str, int], title: str) -> LivePage:
+def _serve(where: tuple[str, int], title: str, *, marks_idle: bool) -> LivePage:
     from purebpf.cli.live import LivePage
 
-    page = LivePage(where, title.removesuffix("... Hit Ctrl-C to end."))  # a browser cannot
+    shown: Callable[[Profile], Profile] | None = None
+    if marks_idle:
+        from purebpf.cli.places import mark_idle
+
+        shown = mark_idle
+    title = title.removesuffix("... Hit Ctrl-C to end.")  # a browser cannot
+    page = LivePage(where, title, shown=shown)
     command.say(f"live flame graph: {page.url}")
     return page
 

@@ -12,7 +12,8 @@ stacks    weight, comm, pid, and where they differ tid, cpu, cgroup, state and p
           leader's name, where comm is a thread's); user and kernel: indices into frames, leaf
           first; [] no such stack, null it was lost; slots:
           [slot, weight] pairs, where there is a time line. Of waits also: kind, inflight (true:
-          not over), times, runnable (part of the weight), and waker: comm, pid, tid, user, kernel.
+          not over), idle (true: for something to do; of offcpu and wall), times, runnable (part
+          of the weight), and waker: comm, pid, tid, user, kernel.
           cut: why the user stack lacks its roots, where a frame of kind "cut" is; guessed:
           its frames that followed frame pointers for lack of unwind information
 samples   where there are single waits: the same, in the order of time, each with its end, time_ns
@@ -122,6 +123,8 @@ def _marks(marks: Marks, frames: Numbering[Frame | Unknown, int]) -> dict[str, A
         tree["kind"] = marks.kind
     if marks.is_open:
         tree["inflight"] = True
+    if marks.is_idle:
+        tree["idle"] = True
     if marks.times:
         tree["times"] = marks.times
     if marks.runnable >= 0:
@@ -296,6 +299,7 @@ def _parse_marks(stack: Mapping[str, Any], frames: list[Frame | Unknown]) -> Mar
         _whole(stack.get("runnable", -1), -1),
         _whole(stack.get("time_ns", 0)),
         _parse_end(stack),
+        is_idle=bool(stack.get("idle", False)),
     )
 
 

@@ -67,6 +67,7 @@ class Marks(NamedTuple):
     the weight passed after the wake-up, -1 where that is not known. `ended_ns` dates a single wait,
     on CLOCK_MONOTONIC; 0 for a sum. `end` is how the user stack ended. `call` and `argument` are
     the number and first argument of the system call that the thread is in; -1: not known.
+    `is_idle`: the thread waited for something to do.
     """
 
     kind: str = ""
@@ -78,6 +79,7 @@ class Marks(NamedTuple):
     end: StackEnd = WHOLE
     call: int = -1
     argument: int = 0
+    is_idle: bool = False
 
 
 NO_MARKS = Marks()

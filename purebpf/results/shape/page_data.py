@@ -156,18 +156,23 @@ def _describe_stacks(profile: Profile) -> dict[str, Any] | None:
 
 
 class _Whose(NamedTuple):
-    """The filters of the page: labels, and the kind of time where a profile has several."""
+    """The filters of the page: labels, the kind of time where a profile has several, and whether it
+    is a wait for something to do.
+    """
 
     labels: Labels
     time: str
+    is_idle: bool
 
 
 def _whose(row: Row) -> _Whose:
-    return _Whose(row.labels, row.marks.kind)
+    return _Whose(row.labels, row.marks.kind, row.marks.is_idle)
 
 
 def _encode_owner(whose: _Whose) -> dict[str, Any]:
     owner = {**whose.labels._asdict(), "time": whose.time}
+    if whose.is_idle:
+        owner["idle"] = 1
     return {
         name: printable(value) if isinstance(value, str) else value for name, value in owner.items()
     }

@@ -38,7 +38,9 @@ def _run(options: OffCpuOptions, view: ResultOptions) -> int:
         options = options._replace(python_lines=True)
     users = DiskUsers()
     with results.measure(
-        *(partial(OffCpu, options), options.command, heading, view), duration_s=options.duration_s
+        *(partial(OffCpu, options), options.command, heading, view),
+        duration_s=options.duration_s,
+        marks_idle=True,
     ) as run:
         profile = run.add_lines(run.result)
         status = run.end()

@@ -37,5 +37,7 @@ def render(
             profile, top=options.top, everything=options.all_stacks, whole_names=options.verbose
         )
         return chain((f"{note}\n" for note in notes), text)
+    if format_name in places.TELL_IDLE:
+        profile = places.mark_idle(profile)
     style = writer.Style(options.delimited, offsets=options.offsets)
     return writer.write(profile, format_name, style)

@@ -39,7 +39,9 @@ def _run(options: WallOptions, view: ResultOptions) -> int:
         options = options._replace(python_lines=True)
     limits, neighbours = CpuLimitWatch(options.pids), NeighbourWatch(options.pids)
     with results.measure(
-        *(partial(Wall, options), options.command, heading, view), duration_s=options.duration_s
+        *(partial(Wall, options), options.command, heading, view),
+        duration_s=options.duration_s,
+        marks_idle=True,
     ) as run:
         result = run.result
         notes = limits.sentences() or neighbours.sentences()

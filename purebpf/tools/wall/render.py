@@ -28,6 +28,8 @@ def render(
     notes: Sequence[str] = (),
 ) -> Iterable[str | bytes]:
     """The pieces of one output, without the title; `notes` are lines above the places."""
+    if format_name in places.TELL_IDLE:
+        profile = places.mark_idle(profile)
     if format_name == "json":
         return [json.document(profile, threads=[_as_dict(thread) for thread in threads])]
     if wants_answer(options, format_name, details=options.delimited or options.offsets):

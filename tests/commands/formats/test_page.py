@@ -267,6 +267,23 @@ def test_waiting_is_coloured_by_state(open_page: Open) -> None:
     assert work == [["running", 2000], ["run queue", 1000]]
 
 
+def test_idle_waits_are_told_from_the_others_and_can_be_left_out(open_page: Open) -> None:
+    profile = profiles.waiting()
+    idle = Labels("app", 1, 3, state="S")
+    profile.add((profiles.HELP,), (), 90_000, idle, marks=Marks("off-CPU", is_idle=True))
+    page = open_page(html.page(profile))
+    assert page.text("legend") == "runningrun queuesleepingidle"
+    options = "return [...document.getElementById('filter-state').options].map((one) => one.text)"
+    assert page.run(options)[:2] == ["any state", "all but idle"]
+    assert page.boxes()[0][0][1] == 100_000
+    page.choose("filter-state", "all but idle")
+    assert page.boxes()[0][0][1] == 10_000
+    page.choose("filter-state", "idle")
+    assert page.boxes()[0][0][1] == 90_000
+    page.choose("filter-state", "")
+    assert page.boxes()[0][0][1] == 100_000
+
+
 def test_the_waker_is_above_a_line(open_page: Open) -> None:
     page = open_page(html.page(profiles.waiting()))
     rows = [[name for name, *_ in row] for row in page.boxes()]

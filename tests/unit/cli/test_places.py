@@ -5,6 +5,9 @@ from __future__ import annotations
 from purebpf.cli import places
 from purebpf.cli.places import brief, pieces
 from purebpf.results import Labels, Marks, Profile, Waker
+from purebpf.results.formats import json
+from purebpf.results.model.profile import Stack
+from purebpf.results.shape.page_data import pack
 from purebpf.symbols.frame import Address, Frame
 
 APP, LIBRARY = "/srv/app/shop.py", "/usr/lib/python3.11/asyncio/base_events.py"
@@ -16,6 +19,10 @@ def py(name: str, file: str = APP) -> Frame:
 
 def kernel(*names: str) -> tuple[Frame, ...]:
     return tuple(Frame(name, 0, "kernel", Address(1), "kernel") for name in names)
+
+
+def names(stack: Stack | None) -> list[str]:
+    return [frame.name for frame in stack or () if isinstance(frame, Frame)]
 
 
 def profile() -> Profile:
@@ -57,6 +64,31 @@ not known, as the stack could not be read: 500 ms
 
 """
     )
+
+
+def test_idle_waits_are_marked_for_the_page_and_as_json() -> None:
+    marked = places.mark_idle(profile())
+    assert marked.total == profile().total
+    marks = {names(row.kernel)[0]: row.marks for row in marked.rows()}
+    assert marks == {
+        "do_nanosleep": Marks(times=3),
+        "ep_poll": Marks(is_idle=True),
+        "futex_do_wait": Marks(),
+    }
+    again = json.parse(json.document(marked))
+    assert {names(row.kernel)[0]: row.marks for row in again.rows()} == marks
+    labels = pack(marked).head["labels"]
+    assert sorted((label["tid"], label.get("idle", 0)) for label in labels) == [
+        (5, 0),
+        (5, 1),
+        (6, 0),
+    ]
+
+
+def test_samples_of_cpus_are_never_idle() -> None:
+    samples = Profile("", unit="samples")
+    samples.add((py("select", LIBRARY),), kernel("ep_poll"), 7, Labels("shop", 5, 5))
+    assert places.mark_idle(samples) is samples
 
 
 def test_the_longest_waits_stand_beside_a_file() -> None:

@@ -13,7 +13,7 @@ const STATE_COLOURS = { // hue, saturation and lightness by light and dark
   sleeping: [212, 52, 74, 36],
   "Python's GIL": [50, 85, 64, 40],
   blocked: [2, 74, 68, 42],
-  "idle worker": [220, 8, 82, 30],
+  idle: [220, 8, 82, 30],
   stopped: [280, 40, 74, 38],
   unknown: [0, 0, 70, 44],
 };

@@ -1,6 +1,8 @@
 // What is counted: everything, or what has one value of a label. Processes and their threads are
 // one list to search, other labels have a <select> each.
 
+const NOT_IDLE = "all but idle"; // of states
+
 class Filters {
   // `onChange()` is called when something else is chosen.
   constructor(element, onChange) {
@@ -14,7 +16,7 @@ class Filters {
   wanted(labels) {
     const rules = Object.entries(this.chosen).filter(([kind, value]) => value && kind in OF_LABEL);
     return Uint8Array.from(labels, (label) => (
-      rules.every(([kind, value]) => OF_LABEL[kind](label) === value) ? 1 : 0
+      rules.every(([kind, value]) => (value === NOT_IDLE ? "idle" !== stateOf(label) : OF_LABEL[kind](label) === value)) ? 1 : 0
     ));
   }
 
@@ -35,6 +37,7 @@ class Filters {
     for (const [kind, name] of Object.entries(OF_LABEL)) {
       const values = [...new Set(model.labels.map(name))].sort();
       const few = values.length < 2;
+      if (kind === "state" && !few && values.includes("idle")) values.unshift(NOT_IDLE);
       if (few && this.chosen[kind] && !values.includes(this.chosen[kind])) delete this.chosen[kind];
       if (kind === "thread" || few) continue;
       controls.push(kind === "process" ? this.processes(model, open, typed) : this.select(kind, values));

@@ -46,14 +46,15 @@ function unpackFunctions(head) {
 }
 
 // What a thread did while time passed, in the order of the legend.
-const STATES = ["running", "run queue", "sleeping", "Python's GIL", "blocked", "idle worker", "stopped", "unknown"];
+const STATES = ["running", "run queue", "sleeping", "Python's GIL", "blocked", "idle", "stopped", "unknown"];
 
-// A label's state: its kind of time, and the letter that ps(1) shows.
-function stateOf({ time, state }) {
+// A label's state: its kind of time, and the letter that ps(1) shows. Who waits for something to do is idle.
+function stateOf({ time, state, idle }) {
+  if (idle) return "idle";
   if (time === "on-CPU" || state === "running") return "running";
   if (time === "run-queue" || state === "R") return "run queue";
   return {
-    S: "sleeping", gil: "Python's GIL", D: "blocked", I: "idle worker", P: "idle worker", T: "stopped", t: "stopped",
+    S: "sleeping", gil: "Python's GIL", D: "blocked", I: "idle", P: "idle", T: "stopped", t: "stopped",
   }[state] ?? "unknown";
 }
 
