@@ -77,10 +77,11 @@ class EventPrinter(Printer):
         """Queue a print() of a value."""
         self._events.append(Printed(self.text_of(value), (value,)))
 
-    def print_map(self, name: str, top: int = 0, divisor: int = 0) -> None:
+    def print_rows(
+        self, name: str, rows: list[tuple[Any, Any]], top: int = 0, divisor: int = 0
+    ) -> None:
         """Queue a print() of a map; the divisor of the text is not applied."""
         del divisor
-        rows = self._maps.rows(name)
         printed_rows = rows[-top:] if top else rows
         self._events.append(
             MapPrinted(name, {_hashable(key): value for key, value in printed_rows})
@@ -89,5 +90,5 @@ class EventPrinter(Printer):
     def print_all(self) -> None:
         """Queue all maps that have values."""
         for name in sorted(self._maps.infos):
-            if self._maps.rows(name):
-                self.print_map(name)
+            if rows := self._maps.rows(name):
+                self.print_rows(name, rows)

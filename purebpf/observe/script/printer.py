@@ -153,7 +153,13 @@ class Printer:
 
     def print_map(self, name: str, top: int = 0, divisor: int = 0) -> None:
         """Print the last `top` rows of a map, values divided by `divisor`."""
-        info, rows = self._maps.infos[name], self._maps.rows(name)
+        self.print_rows(name, self._maps.rows(name), top, divisor)
+
+    def print_rows(
+        self, name: str, rows: list[tuple[Any, Any]], top: int = 0, divisor: int = 0
+    ) -> None:
+        """Print a map whose keys and values have been read."""
+        info = self._maps.infos[name]
         if self._is_json:
             self._write(map_json(info, rows[-top:] if top else rows, divisor))
             return
@@ -174,5 +180,6 @@ class Printer:
         if not self._is_json:
             self._write("\n\n")
         for name in sorted(self._maps.infos):
-            if self._maps.rows(name) or (self._is_json and self._maps.is_zeroed(name)):
-                self.print_map(name)
+            rows = self._maps.rows(name)
+            if rows or (self._is_json and self._maps.is_zeroed(name)):
+                self.print_rows(name, rows)
