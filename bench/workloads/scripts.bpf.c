@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // The scripts of bench/script.py as a C programmer writes them: each program has the name of its
-// script; `_exit` are the second halves.
+// script; `_exit` are the second halves. The last ones do nothing, at the attach points of the others.
 #include <linux/types.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -220,6 +220,26 @@ SEC("tracepoint/syscalls/sys_enter_openat") int names(struct call *ctx)
 	bpf_get_current_comm(key->comm, sizeof(key->comm));
 	bpf_probe_read_user_str(key->name, sizeof(key->name), (const char *)ctx->args[1]);
 	BUMP(by_name, key);
+	return 0;
+}
+
+SEC("raw_tp/sys_enter") int nothing_raw(void *ctx)
+{
+	return 0;
+}
+
+SEC("tracepoint/raw_syscalls/sys_enter") int nothing_traced(void *ctx)
+{
+	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_enter_getppid") int nothing_getppid(void *ctx)
+{
+	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_enter_openat") int nothing_openat(void *ctx)
+{
 	return 0;
 }
 
