@@ -42,6 +42,9 @@ _DEEPEST_MACRO = 32
 class ExpressionTypes(StoredTypes):
     """The types of expressions in the block that is being checked."""
 
+    _is_measured = False
+    """True in the operand of sizeof(), which is not evaluated."""
+
     def infer(self, node: tree.Expression) -> Type | None:
         """Find the type of an expression; None if it depends on one that is not known yet.
 
@@ -263,6 +266,8 @@ class ExpressionTypes(StoredTypes):
     def _cast(self, node: tree.Cast) -> Type | None:
         to = self.named_type(node.to)
         inner = self.infer(node.operand)
+        if self._is_measured and to is not None and isinstance(node.operand, tree.Integer):
+            return to  # sizeof(((struct x)0).member) reads nothing
         return to if inner is None or to is None else cast_type(node, to, inner)
 
     def _field(self, node: tree.Field) -> Type | None:
@@ -314,7 +319,9 @@ class ExpressionTypes(StoredTypes):
             else:
                 type_ = self.named_type(node.target)
         else:
+            outer, self._is_measured = self._is_measured, True
             type_ = self.infer(node.target)
+            self._is_measured = outer
         if type_ is None:
             return None
         node.value = c_size(type_)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from purebpf.script import tree
-from purebpf.script.compilation import compile_script
+from purebpf.script.compilation import Compilation, compile_script
 from purebpf.script.host import NoHost
 from purebpf.script.parser import parse
 from purebpf.script.script_error import ScriptError
@@ -254,6 +256,22 @@ def test_names_of_defines_are_expressions_and_sizes() -> None:
     compiled = compile_script(text, NoHost())
     assert compiled.world.named("struct s") is not None
     assert compiled.world.named("struct s").size == 7  # type: ignore[union-attr]
+
+
+def test_the_operand_of_sizeof_may_be_a_number_taken_for_a_struct() -> None:
+    head = "struct s { int a; char b; };"
+    text = f'{head} begin {{ printf("%d", sizeof(((struct s)0).b)); }}'
+    assert [node.value for node in sizes(compile_script(text, NoHost()))] == [1]
+    with pytest.raises(ScriptError, match="Cannot cast from 'int64' to 'struct s'"):
+        compile_script(f"{head} begin {{ print(((struct s)0).b); }}", NoHost())
+
+
+def sizes(compiled: Compilation) -> Iterator[tree.SizeOf]:
+    """Yield the sizeof() of a script."""
+    for unit in compiled.units:
+        for node in tree.walk(unit.probe):
+            if isinstance(node, tree.SizeOf):
+                yield node
 
 
 def test_a_comma_may_stand_before_a_predicate() -> None:
