@@ -121,10 +121,11 @@ def measure_points(options: argparse.Namespace, program: str, path: str) -> dict
     return added
 
 
-def shown() -> dict[int, dict[str, int]]:
-    """Return the programs of the kernel by number."""
+def shown(*names: str) -> dict[int, dict[str, int]]:
+    """Return the programs of the kernel by number: those whose names begin with one of `names`."""
     done = subprocess.run(["bpftool", "-j", "prog", "show"], check=True, capture_output=True)
-    return {row["id"]: row for row in json.loads(done.stdout)}
+    rows = json.loads(done.stdout)
+    return {row["id"]: row for row in rows if row.get("name", "").startswith(names or "")}
 
 
 def code_ns(options: argparse.Namespace, loop: Loop, name: str, path: str) -> dict[str, float]:
@@ -139,7 +140,7 @@ def code_ns(options: argparse.Namespace, loop: Loop, name: str, path: str) -> di
     numbers: dict[str, set[int]] = {}
     with ExitStack() as stack:
         for side in (*objects, *commands):
-            before = set(shown())
+            before, names = set(shown()), ["tracepoint"]  # others may load programs meanwhile
             if side in objects:
                 names, pid = objects[side]
                 spec = read_object(path).set(target=pid).only(*names)
@@ -147,7 +148,7 @@ def code_ns(options: argparse.Namespace, loop: Loop, name: str, path: str) -> di
             else:
                 words = [*_FIRST_CPU, *commands[side], "-e", SCRIPTS[name], str(loop.pid)]
                 stack.enter_context(attached(words))
-            numbers[side] = set(shown()) - before
+            numbers[side] = set(shown(*names)) - before
         stack.enter_context(run_time())
         phases, last = list[dict[str, float]](), shown()
         for _ in range(options.rounds * PHASES):
