@@ -258,10 +258,18 @@ def _text(profile: Profile, view: ResultOptions) -> Iterable[str | bytes]:
     """The title, and the answer or each stack."""
     from purebpf.results.formats import answer, writer
 
-    has_waker = any(row.marks.waker for row in profile.rows())
-    yield f"{head(writer.heading(profile), view, details=has_waker)}\n"
-    if not wants_answer(view, "text", details=has_waker):
+    is_time = _is_time_of_threads(profile)
+    details = not is_time and any(row.marks.waker for row in profile.rows())
+    yield f"{head(writer.heading(profile), view, details=details)}\n"
+    if not wants_answer(view, "text", details=details):
         yield from writer.write(profile, "text")
+        return
+    if is_time:
+        from purebpf.cli import places
+
+        yield from places.pieces(
+            profile, top=view.top, everything=view.all_stacks, whole_names=view.verbose
+        )
         return
     yield from answer.pieces(
         profile,
@@ -270,6 +278,12 @@ def _text(profile: Profile, view: ResultOptions) -> Iterable[str | bytes]:
         everything=view.all_stacks,
         whole_names=view.verbose,
     )
+
+
+def _is_time_of_threads(profile: Profile) -> bool:
+    """Return True for a profile as `offcpu` and `wall` make it."""
+    rows = profile.rows()
+    return profile.unit == "ns" and any(row.marks.times or row.marks.kind for row in rows)
 
 
 def say_written(path: str) -> None:

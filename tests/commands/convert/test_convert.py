@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from purebpf.cli import places
 from purebpf.results.formats import answer, folded, json, perf_data, text
 from purebpf.results.shape import table
 from tests.commands.conftest import ROOT
@@ -43,6 +44,14 @@ def test_standard_output_is_text(saved: str) -> None:
     result = convert(saved, "--format", "folded")
     assert result.returncode == 0, result.stderr
     assert result.stdout == "".join(folded.lines(profiles.example()))
+
+
+def test_saved_waits_are_told_as_offcpu_tells_them(tmp_path: Path) -> None:
+    path = tmp_path / "waits.json"
+    path.write_text(json.document(profiles.waiting()))
+    result = convert(str(path))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"waiting\n\n{''.join(places.pieces(profiles.waiting()))}"
 
 
 def test_text_is_functions_and_the_heaviest_stacks(saved: str, tmp_path: Path) -> None:
