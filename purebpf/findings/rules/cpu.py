@@ -102,6 +102,8 @@ def busiest_function(evidence: Evidence, stays: list[Stay]) -> str:
     if own and own[0][1] >= _MOSTLY * total_s:
         return f"{evidence.spell(own[0][0])} {share(own[0][1], total_s)}"
     common = _deepest_common(stays, total_s).removeprefix("most of it in ")
+    if not common and own and own[0][1] >= _MOSTLY * sum(seconds for _, seconds in own):
+        return f"{evidence.spell(own[0][0])} {share(own[0][1], total_s)}"  # others were cut
     return common or _without_own(evidence, stays, total_s).removeprefix(": ").partition("; by ")[0]
 
 

@@ -53,6 +53,9 @@ _FREE = frozenset({"accept", "epoll", "poll", "signal", "sock-read"})
 """Waits of workers for requests. Some servers take a semaphore before they accept one."""
 _MOSTLY_FREE = 0.1
 _LEAST_OF_SEMAPHORES = 0.3
+_STILL = "nothing moves: a deadlock, it seems"
+_MOST_TAKERS = 3
+"""Functions that are named."""
 
 
 def convoys(evidence: Evidence) -> Iterator[Finding]:
@@ -76,9 +79,33 @@ def convoys(evidence: Evidence) -> Iterator[Finding]:
                 command = dump_of(evidence, pids[0])
             elif _are_futexes(stays):
                 command = ("lock", "--userspace", "-p", str(pids[0]))
+        if support.endswith(_STILL) and len(still := _still(evidence, pids[0])) > 1:
+            if where != _taker(still[0]):
+                continue
+            text, support = _several(evidence, still), _STILL
+            cost = sum(map(evidence.rate, still))
         source = evidence.source(where)
         name = evidence.process(pids[0]).comm
         yield Finding("lock-convoy", name, pids, cost, text, (support,), command, own=source)
+
+
+def _still(evidence: Evidence, pid: int) -> list[list[Stay]]:
+    """The places in which goroutines of a process wait where nothing moves, the first one first."""
+    return [
+        stays
+        for stays in _places(evidence)
+        if stays[0].pid == pid and are_goroutines(stays) and stays[0].kind == "lock"
+        if evidence.rate(stays) >= _LEAST_OF_GOROUTINES
+    ]
+
+
+def _several(evidence: Evidence, places: list[list[Stay]]) -> str:
+    """A clause about goroutines that wait for several locks, of each other it seems."""
+    takers = [evidence.spell(_taker(stays)) for stays in places[:_MOST_TAKERS]]
+    many = count_waiting(
+        [stay for stays in places for stay in stays], sum(map(evidence.rate, places))
+    )
+    return f"{many} for locks that {' and '.join(takers)} take"
 
 
 def _are_futexes(stays: list[Stay]) -> bool:
@@ -103,7 +130,7 @@ def _convoy(
     text = f"{many} for a lock of {library} in {evidence.spell(where)}" if library else text
     support = describe_holder(evidence, stays, where)
     if are_goroutines(stays) and is_still(evidence, pids):
-        support += "; nothing moves: a deadlock, it seems"
+        support += f"; {_STILL}"
     return text, support
 
 

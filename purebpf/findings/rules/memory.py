@@ -25,6 +25,8 @@ _ALWAYS_GROWTH = 500_000.0
 """Bytes a second that a young heap does not need."""
 _LEAST_GROWTH = 100_000.0
 """Bytes a second."""
+_SMALL, _SLOW_GROWTH = 12 << 20, 200_000.0
+"""Bytes, and bytes a second, of a small program whose caches fill: SQLite's grows to 2 MiB."""
 _OPENED, _OPENED_BY_MAPS = 50.0, 0.05
 """Opens a second of one file that is mapped each time; opens by calls that map: some for each."""
 _UP = 0.6
@@ -158,6 +160,8 @@ def growth(evidence: Evidence) -> Iterator[Finding]:
         if rate < _LEAST_GROWTH or process.is_new or process.exe.endswith(_FILLS_ITS_HEAP):
             continue
         if process.anon[-1] < _young_heap(evidence, process) and rate < _ALWAYS_GROWTH:
+            continue
+        if process.anon[-1] < _SMALL and rate < _SLOW_GROWTH:
             continue
         if _is_batch(evidence, process):
             continue

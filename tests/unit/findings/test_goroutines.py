@@ -75,6 +75,15 @@ def test_a_mutex_that_is_held_over_a_channel_nobody_reads() -> None:
     assert "nothing moves: a deadlock, it seems" in text
 
 
+def test_goroutines_that_wait_for_each_other_s_mutexes_are_one_finding() -> None:
+    savings = group(LOCKING, "main.save", SERVE, 2, 2, 2, 2, 2)
+    (finding,) = (f for f in find(convoy(savings, times=3)) if f.kind == "lock-convoy")
+    assert finding.text == "8 goroutines wait for locks that main.post and main.save take"
+    assert finding.evidence == ("nothing moves: a deadlock, it seems",)
+    moving = [f for f in find(convoy(savings, times=500)) if f.kind == "lock-convoy"]
+    assert len(moving) == 2
+
+
 def test_the_thread_that_runs_below_a_mutex_holds_it() -> None:
     computing = running(7, 8, *stack("main.sum", "main.post", *SERVE), seconds=6.0)
     wanted = convoy(group(RECEIVING, "main.log", BACKGROUND, 1, 1, 1, 1, 1))

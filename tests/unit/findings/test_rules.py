@@ -468,6 +468,10 @@ def test_growth_names_the_function_that_uses_new_pages() -> None:
     assert "remember (app.py:3) 100 %" in said(only(measured))
     heap = leaking._replace(exe="/usr/lib/jvm/bin/java")
     assert kinds(measured._replace(processes=(heap,))) == []
+    cache = (6361088, 6500352, 6688768, 7061504, 7344128, 7413760, 7462912)  # of SQLite, recorded
+    assert find(Facts(12.0, 2, processes=(leaking._replace(anon=cache),))) == []
+    grown = tuple(50_000_000 + size for size in cache)
+    assert find(Facts(6.0, 2, processes=(leaking._replace(anon=grown),))) != []
     warm = leaking._replace(anon=(0, *[18_000_000] * 9))
     assert kinds(measured._replace(processes=(warm,))) == []
 

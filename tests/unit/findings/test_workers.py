@@ -88,6 +88,13 @@ def restarting(forks: int = 25, cpu_s: float = 4.0, **more: object) -> Facts:
     return measured._replace(processes=processes, **more)
 
 
+def test_an_own_function_comes_before_a_library_s_where_stacks_were_cut() -> None:
+    loading = running(20, 20, own("load_model", 8), *MODULE, seconds=0.5, comm="tiles")
+    cut = running(20, 21, library("scan_once", "/usr/lib/python3.11/json/decoder.py"), seconds=2.5)
+    text = said(restarting()._replace(activities=(loading, cut)))
+    assert "they use 0.40 CPUs, in load_model" in text
+
+
 def test_workers_that_end_after_some_requests() -> None:
     text = said(restarting())
     assert "starts 2.5 workers a second, which soon end again: they use 0.40 CPUs" in text
