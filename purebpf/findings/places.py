@@ -41,6 +41,8 @@ _HOME_SHARE = 0.02
 _TOLD_BY_KERNEL = frozenset({"cpu", "queue", "gil", "fsync", "disk", "pipe-write", "memory-limit"})
 """Kinds that are known without a user stack."""
 _NEARLY_ALL = 0.95
+_QUESTIONS, _ANSWER_S = 20, 0.05
+"""Reads of one thread, and their mean length, that are answers to its questions."""
 _OF_RESOLVERS = frozenset({"poll", "sock-read", "epoll"})
 _SYSTEM_LIBRARIES = ("/libc.so", "/libc-", "/libpthread", "/ld-linux", "[vdso]")
 
@@ -170,10 +172,36 @@ def classify(activities: Sequence[Activity]) -> list[tuple[str, str]]:
             one = activities[places[0]]
             deeper |= {places[0]} if handles_a_request(programs[one.pid], one.user) else set()
     deeper |= _holders(activities, judged, programs)
+    for places in by_thread.values():
+        deeper |= _questions(places, activities, judged, programs)
     return [
         (judgement.kind, _use(one, judgement, is_deeper=at in deeper))
         for at, (one, judgement) in enumerate(zip(activities, judged, strict=True))
     ]
+
+
+def _questions(
+    places: Sequence[int],
+    activities: Sequence[Activity],
+    judged: Sequence[Judgement],
+    programs: Mapping[int, Program],
+) -> set[int]:
+    """Short reads from connections of a thread whose own functions have no names: Perl, Lua.
+
+    Who serves requests waits for connections as well. Somebody answers this one each time.
+    """
+    if any(judged[at].kind in ("accept", "epoll", "poll") for at in places):
+        return set()
+    reads = [
+        at
+        for at in places
+        if judged[at].kind == "sock-read"
+        and not any(map(programs[activities[at].pid].owns, activities[at].user))
+        and is_interpreter(programs[activities[at].pid].exe)
+    ]
+    times = sum(activities[at].times for at in reads)
+    seconds = sum(activities[at].seconds for at in reads)
+    return set(reads) if times >= _QUESTIONS and seconds < _ANSWER_S * times else set()
 
 
 def _holders(

@@ -168,7 +168,7 @@ class PeerTable(EventTable[Event, Peer, TcpRow]):
         )
 
     def _empty(self) -> str:
-        return "no connection began, failed or ended"
+        return "no connection began, failed or ended (trace shows the data of open ones)"
 
     def _line(self, key: Peer, row: TcpRow) -> str:
         return fit(_line(key, row), self._width)

@@ -54,6 +54,22 @@ def test_recursion_names_a_function_once() -> None:
     assert place.path == ("walk (shop.py)", "main_loop (shop.py)")
 
 
+READ = ("wait_woken", "sk_wait_data", "tcp_recvmsg_locked", "tcp_recvmsg")
+PERL = (
+    StackFrame("__libc_recv", "/usr/lib/libc.so.6"),
+    StackFrame("Perl_pp_sysread", "/usr/bin/perl"),
+)
+
+
+def test_short_answers_to_an_unnamed_function_are_work() -> None:
+    asking = wait(7, READ, *PERL, s=1.0)._replace(times=200)
+    assert [(p.kind, p.use) for p in sum_places([asking])] == [("sock-read", WORK)]
+    for quiet in (asking._replace(times=4), asking._replace(seconds=20.0)):
+        assert sum_places([quiet])[0].use == IDLE
+    accepting = wait(7, ("inet_csk_accept", "do_accept"), *PERL[1:], s=1.0)
+    assert {p.use for p in sum_places([asking, accepting])} == {IDLE}
+
+
 def test_functions_of_an_interpreter_are_not_the_programs_own() -> None:
     frames = (StackFrame("uv__io_poll", "/opt/bin/node"), StackFrame("uv_run", "/opt/bin/node"))
     place = sum_places([wait(7, ("ep_poll", "do_epoll_wait"), *frames)])[0]
