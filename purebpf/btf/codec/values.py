@@ -7,6 +7,7 @@ Python value (None: the slot is the value), `lower` does the reverse.
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
@@ -228,6 +229,13 @@ class Integer(Codec):
     def __init__(self, c_type: str, size: int, order: str, *, signed: bool) -> None:
         super().__init__(c_type, size, INTEGER_CODES[size][signed], order)
         self.low, self.high = int_range(8 * size, signed=signed)
+        self._is_native = (order == "<") == (sys.byteorder == "little")
+
+    def elements(self, buffer: Buffer) -> Iterator[int]:
+        """As `Codec.elements`; a view of numbers takes two thirds of the time of tuples."""
+        if not self._is_native:
+            return super().elements(buffer)
+        return iter(memoryview(buffer).cast("B").cast(self.code))  # type: ignore[call-overload]
 
     def lower(self, value: Any) -> int:
         """An int in range; anything with `__index__`, so enums and bools too."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from purebpf.btf.codec.codecs import codec
+from purebpf.btf.codec.values import Integer
 from purebpf.errors import FormatError, SchemaError
 from tests.support.builders.btf_builder import BtfBuilder
 
@@ -683,3 +684,17 @@ def test_a_number_too_long_to_print_is_refused_as_any_other():
     for c in _codecs():
         with pytest.raises(SchemaError):
             c.encode(10**5000)
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("code", "bBhHiIqQ")
+def test_many_integers_are_decoded_like_each_of_them(code: str, order: str) -> None:
+    layout = struct.Struct(order + code)
+    integers = Integer("int", layout.size, order, signed=code.islower())
+    numbers = [integers.low, -1 if code.islower() else 1, 0, 7, integers.high]
+    data = bytearray(b"".join(map(layout.pack, numbers)))
+    for buffer in (bytes(data), data, memoryview(bytes(layout.size) + data)[layout.size :]):
+        assert list(integers.iter_decode(buffer)) == numbers
+    if layout.size > 1:
+        with pytest.raises(FormatError):
+            integers.iter_decode(bytes(data) + b"x")
