@@ -97,8 +97,44 @@ int on_rename(u64 *ctx)
 	return 0;
 }
 
+// The number in our namespace of threads in `tids`, by that in the initial one, which is all that is
+// known of a thread's number before an execve.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} numbers SEC(".maps");
+
+SEC("?iter/task")
+int number_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u32 tgid, tid, initial;
+
+	if (!task || !numbers_of(task, &tgid, &tid) || !bpf_map_lookup_elem(&tids, &tid))
+		return 0;
+	initial = BPF_CORE_READ(task, pid);
+	bpf_map_update_elem(&numbers, &initial, &tid, BPF_ANY);
+	return 0;
+}
+
+// The number in our namespace that the current task had before its execve; 0: not one of `tids`.
+static __always_inline u32 number_before(u32 initial, u32 now)
+{
+	u32 initial_now = bpf_get_current_pid_tgid(), before;
+	u32 *number = bpf_map_lookup_elem(&numbers, &initial);
+
+	if (!number)
+		return 0;
+	before = *number;
+	if (initial != initial_now && !bpf_map_delete_elem(&numbers, &initial))
+		bpf_map_update_elem(&numbers, &initial_now, &now, BPF_ANY);
+	return before;
+}
+
 // A thread that is not the first one takes the number of the first one, which execve has ended, as
-// it has all others. Its own number before is known in the initial namespace only.
+// it has all others.
 static __always_inline void rename_thread(u32 before, u32 now)
 {
 	u8 one = 1;
@@ -113,8 +149,8 @@ int on_exec(u64 *ctx)
 	u32 tgid, tid;
 
 	own_numbers(bpf_get_current_pid_tgid(), true, &tgid, &tid);
-	if (has_tids && !pid_namespace_ino)
-		rename_thread(ctx[1], tid);
+	if (has_tids)
+		rename_thread(pid_namespace_ino ? number_before(ctx[1], tid) : ctx[1], tid);
 	if (command_tgid && tgid == command_tgid)
 		enter(tgid);
 	return 0;

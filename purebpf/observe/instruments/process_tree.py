@@ -80,13 +80,23 @@ class ProcessTree(Closing):
         maps = {"tgids": tgids}
         if tids is not None:
             spec = spec.resize(tids=tids.info.max_entries)
+            spec = spec.resize(numbers=tids.info.max_entries)
             maps["tids"] = tids
+        numbers_threads = tids is not None and inode
+        more = ["number_threads"] if numbers_threads else []
         if name is not None:
             spec = spec.set(own_tgid=os.getpid(), has_name=True, wanted_name=encode_name(name))
-            spec = spec.only("on_newtask", "on_exec", "on_free", "on_rename")
+            more.append("on_rename")
+        spec = spec.only("on_newtask", "on_exec", "on_free", *more)
         with ExitStack() as undo:
             self._object = undo.enter_context(load(spec, maps=maps))
-            self._object.attach()
+            links = self._object.attach()
+            if numbers_threads:
+                from purebpf.loader.attach.iterator import IteratorLink
+
+                for link in links:
+                    if isinstance(link, IteratorLink):
+                        link.read()
             if name is not None:
                 _enter_existing(tgids, name)
             undo.pop_all()

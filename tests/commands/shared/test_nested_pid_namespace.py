@@ -204,3 +204,37 @@ def test_waits_that_began_before_have_the_number_above(workloads: Workloads) -> 
     }
     assert {stack["pid"] for stack in found} == {nested.pid}
     assert {(stack["pid"], stack["comm"]) for stack in above} == {(1, "sh")}
+
+
+EXECUTES = """
+import os, subprocess, sys, threading
+program = '''
+import os, sys, threading
+def execute():
+    print(threading.get_native_id(), flush=True)
+    sys.stdin.readline()
+    os.execv("/bin/sleep", ["sleep", "0.011"])
+threading.Thread(target=execute).start()
+'''
+words = [sys.executable, "-c", program]
+with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    tid = process.stdout.readline().decode().strip()
+    trace = ["-m", "purebpf", "trace", "-t", tid, "-e", "execve,clock_nanosleep", "9"]
+    with subprocess.Popen([sys.executable, *trace], stdout=subprocess.PIPE, text=True) as traced:
+        print(traced.stdout.readline())
+        process.stdin.write(b"\\n")
+        process.stdin.flush()
+        print(process.pid, tid)
+        print(traced.stdout.read())
+"""
+
+
+def test_a_thread_that_executes_a_program_is_followed_in_a_namespace() -> None:
+    """Its number there before is told by the one in the initial namespace."""
+    words = [*ABOVE, sys.executable, "-c", EXECUTES]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    numbers = re.search(r"^(\d+) (\d+)$", done.stdout, re.MULTILINE)
+    assert numbers, done.stdout
+    assert numbers[1] != numbers[2]
+    slept = rf"^ *{numbers[1]} sleep +.*clock_nanosleep\(.*tv_nsec=11000000"
+    assert re.search(slept, done.stdout, re.MULTILINE), done.stdout + done.stderr
