@@ -183,6 +183,8 @@ def _split_lines(text: str) -> list[str]:
 def _decode(data: bytes, name: str) -> str:
     """Raise FormatError for data that is not text, or has more parts than any profile."""
     _check_parts(data, name)
+    if (zero := data.find(b"\0")) >= 0:
+        raise FormatError(name, f"byte {zero}", f"not text: saved profiles are {_FORMATS}")
     try:
         return data.decode()
     except UnicodeDecodeError as error:

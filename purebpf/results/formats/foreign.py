@@ -33,6 +33,7 @@ _JSON_KEYS = (
     (("ph", "ts"), "a time line of Chrome's trace events", _SPEEDSCOPE),
     (("meta", "threads"), "a profile of Firefox", _SPEEDSCOPE),
     (("raw_timestamp_deltas",), "a profile of stackprof", _SPEEDSCOPE),
+    (("snapshot", "node_fields"), "a heap snapshot of Chrome or Node.js", "open it in DevTools"),
     (("root_frame", "sample_count"), "a session of pyinstrument", "pyinstrument -r speedscope"),
 )
 """Keys that JSON of a tool has, all of them."""
@@ -95,6 +96,20 @@ _BINARY = (
         b"MOJ",
         "a file of Austin in its binary form",
         "mojo2austin FILE out.austin turns it into text",
+    ),
+    (b"FLR\0", "a JDK Flight Recorder file", "jfrconv (of async-profiler) writes pprof"),
+    (b"Nettrace", "a trace of .NET", "dotnet-trace convert --format speedscope"),
+    (b"gmon\1", "a profile of gprof", "gprof2dot reads the text of gprof"),
+    (b"memray", "a file of memray", "memray's own reporters read it"),
+    (
+        b"SIMPLEPERF",
+        "a report of simpleperf",
+        "write its profile as pprof: pprof_proto_generator.py",
+    ),
+    (
+        b"2ELIFREP",
+        "perf.data of a big-endian machine",
+        "perf script -i FILE > out.txt there, or with a perf of that machine, and convert that",
     ),
     (
         (b"\xfb\xa9\x03", b"\xfb)\x03", b"{\xa9\x03", b"{)\x03"),
