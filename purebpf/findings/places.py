@@ -17,6 +17,7 @@ from purebpf.findings.waiting import (
     are_deeper_than_home,
     handles_a_request,
     judge,
+    takes_jobs,
 )
 from purebpf.symbols.script_names import spell_script
 from purebpf.tuples import NamedTuple
@@ -41,6 +42,8 @@ _HOME_SHARE = 0.02
 _TOLD_BY_KERNEL = frozenset({"cpu", "queue", "gil", "fsync", "disk", "pipe-write", "memory-limit"})
 """Kinds that are known without a user stack."""
 _NEARLY_ALL = 0.95
+_CALLED = 2
+"""Own functions: one that waits, and its caller."""
 _QUESTIONS, _ANSWER_S = 20, 0.05
 """Reads of one thread, and their mean length, that are answers to its questions."""
 _OF_RESOLVERS = frozenset({"poll", "sock-read", "epoll"})
@@ -172,12 +175,42 @@ def classify(activities: Sequence[Activity]) -> list[tuple[str, str]]:
             one = activities[places[0]]
             deeper |= {places[0]} if handles_a_request(programs[one.pid], one.user) else set()
     deeper |= _holders(activities, judged, programs)
+    deeper |= _java_pools(activities, judged, programs)
     for places in by_thread.values():
         deeper |= _questions(places, activities, judged, programs)
     return [
         (judgement.kind, _use(one, judgement, is_deeper=at in deeper))
         for at, (one, judgement) in enumerate(zip(activities, judged, strict=True))
     ]
+
+
+def _java_pools(
+    activities: Sequence[Activity], judged: Sequence[Judgement], programs: Mapping[int, Program]
+) -> set[int]:
+    """Parked threads of Java in an own function that others have got past: a pool of its own.
+
+    Others do their work below the same caller. A consumer parks in the function that works, or in
+    one that is named for taking jobs.
+    """
+    paths = {
+        at: [frame.name for frame in one.user if programs[one.pid].owns(frame)]
+        for at, one in enumerate(activities)
+        if judged[at].kind == "java-park" or judged[at].is_work
+    }
+    found = set[int]()
+    for at, path in paths.items():
+        one = activities[at]
+        if judged[at].kind != "java-park" or len(path) < _CALLED or not judged[at].is_called:
+            continue
+        if takes_jobs(path[0].rpartition(".")[2]):
+            continue
+        if any(
+            activities[other].pid == one.pid and path[1] in names and path[0] not in names
+            for other, names in paths.items()
+            if judged[other].is_work
+        ):
+            found.add(at)
+    return found
 
 
 def _questions(

@@ -36,6 +36,7 @@ _SLOW_S, _EVENTS_S = 0.05, 2.0
 _COMPUTES = 0.25
 """The part of the time that a thread runs, or is ready, which holds up requests."""
 UNKNOWN = "its code waits for a timer, or a lock of coroutines, promises or goroutines"
+_IS_BUSY = "one thread computes"
 _LIBUV_WORK = re.compile(r"uv__\w+_work$")
 """Functions of the threads that read files and resolve names for libuv's event loop."""
 _OWN_WAITS = frozenset({"sock-read", "connect", "pipe-read"})
@@ -77,7 +78,7 @@ def held_requests(evidence: Evidence) -> Iterator[Finding]:
             f"answers late on port {port}: it holds {cost:.1f} requests at a time, "
             f"{1000 * age_s:.0f} ms old, and {state}",
             tuple(filter(None, support)),
-            dump_of(evidence, pids[0]),
+            ("profile", "-p", str(pids[0])) if _IS_BUSY in state else dump_of(evidence, pids[0]),
             place=str(port),
             servers=tuple(sorted(asked)),
         )
@@ -107,7 +108,7 @@ def _activity(evidence: Evidence, pids: tuple[int, ...]) -> tuple[str, ...]:
     where = busiest_function(evidence, stays)
     part = share(min(wanted_s, evidence.elapsed_s), evidence.elapsed_s)
     return (
-        f"one thread computes {part} of the time",
+        f"{_IS_BUSY} {part} of the time",
         f"it is in {where}, and all requests wait for that" if where else "",
     )
 

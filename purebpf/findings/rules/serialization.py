@@ -14,7 +14,7 @@ __all__ = ["packed_tasks"]
 
 _PACKING = re.compile(r"(ForkingPickler|_?(Un)?[Pp]ickler)\b|pickle_(dump|load)s?$|_Pickle")
 _PACKERS = re.compile(r"/_pickle\.[\w.-]*so$|/pickle\.py$|/multiprocessing/reduction\.py$")
-_LEAST, _MOSTLY = 0.25, 0.4
+_LEAST, _MOSTLY = 0.15, 0.4
 """CPUs of a program and its processes, and the part of them that goes to packing."""
 
 

@@ -16,6 +16,7 @@ from purebpf.findings.facts import (
 from purebpf.findings.find import find
 from purebpf.findings.finding import Finding
 from purebpf.findings.ownership import Program
+from purebpf.findings.places import sum_places
 from purebpf.findings.waiting import judge
 from tests.support.builders.facts import KERNEL, facts, native, running, waiting
 
@@ -147,3 +148,20 @@ def test_what_a_writer_does_between_two_turns_is_not_what_it_holds_the_lock_for(
     found = find(measured._replace(processes=(Process(7, 1, "quoted", "/srv/quoted"),)))
     finding = next(one for one in found if one.kind == "lock-convoy")
     assert finding.evidence[0].startswith("who gives it to them runs in Book::recalculate")
+
+
+def in_a_pool(function: str, *, working: str = "Orders$Session.query") -> str:
+    """The use of the threads that wait in a function of a pool, beside one that works."""
+    handler = (method("Orders.answer"), method(f"{UTIL}.FutureTask.run"), RUN[-1])
+    parked = (*PARK, method(AWAIT), method(function), *handler)
+    asks = (native("__libc_recv"), method(working), *handler)
+    waits = waiting(7, 8, "futex", *parked, seconds=4.0)
+    works = waiting(7, 9, "recvfrom", *asks, seconds=4.0)
+    places = sum_places([waits, works])
+    return next(place.use for place in places if place.kind == "java-park")
+
+
+def test_threads_that_wait_for_a_pool_of_the_program_s_own_are_not_idle() -> None:
+    assert in_a_pool("Orders$SessionBag.borrowSession") == "work"
+    assert in_a_pool("Orders$Inbox.takeMail") == "idle"
+    assert in_a_pool("Orders$Inbox.await", working="Orders$Inbox.await") == "idle"

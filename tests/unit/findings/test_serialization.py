@@ -37,7 +37,7 @@ def test_most_time_goes_to_the_packing_of_tasks() -> None:
 
 @pytest.mark.parametrize(
     "well",
-    [pool(2.0, 8.0), pool(1.0, 0.0), pool(8.0, 2.0, worker_parent=1)],
+    [pool(2.0, 8.0), pool(0.6, 0.0), pool(8.0, 2.0, worker_parent=1)],
     ids=["the tasks are larger", "hardly any time", "it keeps its own files"],
 )
 def test_pickling_that_is_well(well: Facts) -> None:

@@ -332,6 +332,8 @@ def test_requests_that_wait_for_a_loop_that_computes() -> None:
     measured = measured._replace(activities=(*measured.activities, loop))
     text = said(find(measured), "held")
     assert "and one thread computes 70 % of the time; it is in lookup" in text
+    (command,) = (one.command for one in find(measured) if one.kind == "held")
+    assert command == ("profile", "-p", "7")
 
 
 # Servers of clients that wait
