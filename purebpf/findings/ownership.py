@@ -30,6 +30,7 @@ _INTERPRETERS = compile_later(
     r"/(python[\d.]*t?|pypy[\d.]*|uwsgi|node|nodejs|bun|deno|php(-fpm|-cgi)?[\d.]*|ruby[\d.]*"
     r"|perl[\d.]*|java|bash|dash|sh|zsh|busybox|lua[\d.]*(jit)?|beam\.smp)$"
 )
+_RUNS_REQUESTS = compile_later(r"/php-(fpm|cgi)[\d.]*$")
 _LIBRARIES = compile_later(
     r"/(site-packages|dist-packages|node_modules|lib/python\d|lib(32|64)?/|usr/share/"
     r"|gems/|vendor/[\w.-]+/[\w.-]+/|\.cargo/registry|rustlib/|jre/|jdk[^/]*/)|^<|^/lib|^\[|^kernel$|^node:|^built-in$|^$|^(java|jdk|sun)\."
@@ -188,6 +189,11 @@ class Program(NamedTuple):
             and _is_library(frame.module)
             and "<frozen" not in frame.module
         )
+
+    @property
+    def runs_requests(self) -> bool:
+        """True for a server that runs scripts only in requests: PHP-FPM, and PHP behind CGI."""
+        return bool(_RUNS_REQUESTS.search(self.exe))
 
     def owns_unnamed(self, frame: FrameLike) -> bool:
         """Return True for a function of the program's executable that has lost its name (strip)."""

@@ -204,7 +204,9 @@ def judge(
     if kind in ("cond", "semaphore"):
         kind = purpose_of_condition(kind, program, user)
     own_at = [at for at, frame in enumerate(user) if program.owns(frame)]
-    is_called = bool(own_at) and any(map(program.is_library, user[own_at[-1] + 1 :]))
+    is_called = bool(own_at) and (
+        program.runs_requests or any(map(program.is_library, user[own_at[-1] + 1 :]))
+    )
     has_own = bool(own_at) or any(map(program.is_script_top, user))
     has_own = has_own or _is_in_mutex(program, user)
     is_work = _is_work(kind, side, is_called=is_called, has_own=has_own)

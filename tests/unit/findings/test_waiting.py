@@ -65,6 +65,21 @@ def test_a_daemon_that_waits_for_the_next_request_of_the_kernel_is_idle(name: st
     assert (client.kind, client.is_work) == ("remote-file", True)
 
 
+@pytest.mark.parametrize(
+    ("exe", "is_work"), [("/usr/sbin/php-fpm8.2", True), ("/usr/bin/php8.2", False)]
+)
+def test_a_script_of_php_fpm_runs_in_a_request(exe: str, *, is_work: bool) -> None:
+    stack = (
+        native("__poll"),
+        native("stream_get_contents", "built-in"),
+        native("ask", "/srv/a.php"),
+    )
+    for kernel in (("do_poll", "do_sys_poll"), KERNEL["clock_nanosleep"], KERNEL["recvfrom"]):
+        assert judge(Program(exe), kernel, stack).is_work is is_work
+    between = (native("__libc_accept"), native("fcgi_accept_request", exe))
+    assert not judge(Program(exe), ("inet_csk_accept",), between).is_work
+
+
 def test_an_idle_loop_is_idle() -> None:
     assert not of("epoll_wait", native("epoll_wait"), own("main")).is_work
 
