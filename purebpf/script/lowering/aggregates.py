@@ -99,8 +99,9 @@ class Aggregates(MapAccess):
         if is_signed:
             code.jump("s<", R0, 0, negative)
         code.jump("<", R0, 2 << bits, small)
-        code.copy(R1, R0)
-        code.move(R3, 0)
+        if bits:
+            code.copy(R1, R0)
+        code.move(R3, 0 if bits else 1)
         for shift in (32, 16, 8, 4, 2, 1):
             following = code.label()
             code.jump("<", R0, 1 << shift, following)
@@ -108,12 +109,13 @@ class Aggregates(MapAccess):
             code.alu("+=", R3, shift)
             code.place(following)
         code.copy(R0, R3)
-        code.alu("-=", R0, bits)
-        code.alu_register(">>=", R1, R0)
-        code.alu("&=", R1, (1 << bits) - 1)
-        code.alu("+=", R0, 1)
-        code.alu("<<=", R0, bits)
-        code.alu_register("+=", R0, R1)
+        if bits:
+            code.alu("-=", R0, bits)
+            code.alu_register(">>=", R1, R0)
+            code.alu("&=", R1, (1 << bits) - 1)
+            code.alu("+=", R0, 1)
+            code.alu("<<=", R0, bits)
+            code.alu_register("+=", R0, R1)
         code.place(small)
         code.alu("+=", R0, 1)
         if is_signed:
