@@ -7,7 +7,21 @@ from collections.abc import Iterable
 from purebpf.late_pattern import compile_later
 from purebpf.tuples import NamedTuple
 
-__all__ = ["Runtime", "is_interpreter", "is_node", "other_engine", "runtime_of", "script_engine"]
+__all__ = [
+    "NATIVE_IMAGE",
+    "NATIVE_IMAGE_SECTION",
+    "Runtime",
+    "is_interpreter",
+    "is_node",
+    "other_engine",
+    "runtime_of",
+    "script_engine",
+]
+
+NATIVE_IMAGE = "native-image"
+"""The name of the runtime of a program that GraalVM has compiled ahead of time."""
+NATIVE_IMAGE_SECTION = ".svm_heap"
+"""The section that only such a program's file has: objects that were made before it starts."""
 
 _INTERPRETER = compile_later(r"(?:lib)?python([23]\.\d+)[a-z]*(?:\.so[.\d]*)?")
 _UNVERSIONED = compile_later(r"python[23]?|libpython3\.so[.\d]*")

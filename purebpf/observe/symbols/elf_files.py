@@ -17,6 +17,7 @@ from purebpf.symbols.budget import FILE, Budget, OverBudgetError
 from purebpf.symbols.elf_image import PT_LOAD, SHT_SYMTAB, ElfImage, Segment, virtual_offset
 from purebpf.symbols.frame import FileOffset, Reason
 from purebpf.symbols.proc_maps import MappedFile, Mapping
+from purebpf.symbols.runtimes import NATIVE_IMAGE_SECTION
 from purebpf.symbols.symbol_table import SymbolTable
 from purebpf.tuples import NamedTuple
 
@@ -143,6 +144,22 @@ class ElfFiles:
             self._tables[identity] = kept_table
             self._used.add(identity)
         return kept_table
+
+    def is_native_image(self, mapping: Mapping, pid: int) -> bool:
+        """Return True for a stripped file, looked up before, that is a native image of GraalVM."""
+        functions = self.known(mapping, pid)
+        if functions is None or not functions.is_stripped:
+            return False
+        try:
+            fd = mapped_files.open_mapped(mapping, (pid,))
+        except OSError:
+            return False
+        try:
+            return image_of(fd, mapping.file.path).section(NATIVE_IMAGE_SECTION) is not None
+        except (FormatError, OSError):
+            return False
+        finally:
+            os.close(fd)
 
     def _find(self, mapping: Mapping, pids: tuple[int, ...]) -> ElfFunctions | Problem:
         file = mapping.file

@@ -34,7 +34,7 @@ from purebpf.symbols.java_words import JavaNames, has_java, is_java
 from purebpf.symbols.longest_name import LONGEST_NAME, shorten
 from purebpf.symbols.proc_maps import Mapping
 from purebpf.symbols.python_words import PythonNames, count_native
-from purebpf.symbols.runtimes import Runtime, runtime_of
+from purebpf.symbols.runtimes import NATIVE_IMAGE, Runtime, runtime_of
 from purebpf.syscall import host_clock, proc
 
 if TYPE_CHECKING:
@@ -206,7 +206,10 @@ class Symbolizer:
         """Return the language runtime of a process seen before, None if no runtime is
         recognised.
         """
-        runtime = runtime_of(mapping.file.path for mapping in self.spaces.files(pid))
+        mappings = self.spaces.files(pid)
+        runtime = runtime_of(mapping.file.path for mapping in mappings)
+        if runtime is None and any(self._files.is_native_image(each, pid) for each in mappings):
+            return Runtime(NATIVE_IMAGE)
         with suppress(OverBudgetError), self._payer(pid):
             if runtime is not None and self._is_here and self._jit.read(self.spaces.family(pid)):
                 runtime = runtime._replace(is_named=True)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from purebpf.results.model.profile import Profile, Row
 from purebpf.results.model.spelling import printable
 from purebpf.symbols.frame import Frame, Reason, Unknown, is_unnamed_function
-from purebpf.symbols.runtimes import Runtime, is_interpreter, other_engine, script_engine
+from purebpf.symbols.runtimes import (
+    NATIVE_IMAGE,
+    Runtime,
+    is_interpreter,
+    other_engine,
+    script_engine,
+)
 
 __all__ = ["hints"]
 
@@ -58,13 +64,19 @@ def hints(profile: Profile, runtime: Callable[[int], Runtime | None]) -> list[st
     return [
         _sentence(named_runtime, where, reads_python=reads_python)
         for named_runtime, where in pids.items()
-    ] + _find_stripped(profile)
+    ] + _find_stripped(profile, {pid for pid, each in known.items() if _is_native_image(each)})
 
 
-def _find_stripped(profile: Profile) -> list[str]:
+def _is_native_image(runtime: Runtime | None) -> bool:
+    return runtime is not None and runtime.name == NATIVE_IMAGE
+
+
+def _find_stripped(profile: Profile, without_package: Container[int]) -> list[str]:
     """Return the places of names of stripped files."""
     weights: dict[str, int] = {}
     for row in profile.rows():
+        if row.labels.pid in without_package:
+            continue
         names = {
             printable(frame.module.rpartition("/")[2])
             for frame in row.user or ()
@@ -108,6 +120,8 @@ def _lacks_names(row: Row, runtime: Runtime) -> bool:
         return any(is_interpreter(frame.module) for frame in row.user or ())
     if runtime.name in _SCRIPTS:
         return any(script_engine(frame.module) == runtime.name for frame in row.user or ())
+    if runtime.name == NATIVE_IMAGE:
+        return any(map(_is_stripped, row.user or ()))
     if runtime.name in _OTHERS and any(
         other_engine(frame.module) == runtime.name for frame in row.user or ()
     ):
@@ -206,6 +220,7 @@ _OTHERS = {
     "lua": ("Lua", ""),
     "guile": ("Guile", ""),
     "pypy": ("PyPy", ""),
+    NATIVE_IMAGE: ("a stripped native image of GraalVM", ""),
 }
 """Names of runtimes that are only recognised, and what names their functions."""
 

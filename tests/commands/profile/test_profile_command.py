@@ -286,3 +286,22 @@ def test_a_sleeping_target_is_reported(profile: Run) -> None:
 def test_output_to_a_device_is_written_in_place(profile: Run) -> None:
     assert profile("-o", os.devnull, "0.1").returncode == 0
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_a_native_image_of_graalvm_is_named(tmp_path: Path, profile: Run) -> None:
+    """Its file has a section with objects, and needs no debug package."""
+    source, program = tmp_path / "image.c", tmp_path / "image"
+    source.write_text(
+        '__attribute__((section(".svm_heap"))) char heap[4096] = "x";\n'
+        "int main(void) { for (volatile unsigned long n = 0;; n++) heap[n % 4096]++; }\n"
+    )
+    subprocess.run(["gcc", "-O1", "-s", "-o", program, source], check=True)
+    with subprocess.Popen([program]) as process:
+        try:
+            result = profile("-U", "-p", str(process.pid), "-F", "199", "1")
+        finally:
+            process.kill()
+    assert result.returncode == 0, result.stderr
+    hint = f"the functions of a stripped native image of GraalVM (PID {process.pid}) cannot be read"
+    assert hint in said(result)
+    assert "debug package" not in said(result)

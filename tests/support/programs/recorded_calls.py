@@ -159,7 +159,7 @@ class _Samples:
         self._events.enable()
         self._traced.settle(timeout)
         self._events.disable()
-        for _ in self.take(1):
+        for _ in self._traced.read("events", timeout=0.1):
             pass
 
     def take(self, seconds: float) -> Iterator[Recorded]:

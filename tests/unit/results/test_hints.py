@@ -159,3 +159,13 @@ def test_hints_are_printed_last_and_saved():
     assert paragraphs(found)[-1] == "  hint: start it otherwise"
     assert reader.loads(json.document(found))["hints"] == found.hints
     assert json.parse(json.document(found)).hints == found.hints
+
+
+def test_a_native_image_has_no_debug_package() -> None:
+    bare = Unknown(Reason.STRIPPED, "/opt/compiler", Address(9), "user")
+    found = profile((7, 100, bare))
+    assert told(found, pid7=Runtime("native-image")) == [
+        "the functions of a stripped native image of GraalVM (PID 7) cannot be read"
+    ]
+    (hint,) = told(found)
+    assert "compiler is stripped" in hint
