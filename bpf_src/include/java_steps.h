@@ -28,6 +28,7 @@
 #define IDENTITY_SECOND 0xC2B2AE3D27D4EB4Full
 #define CONSTANT_BYTES 56 // of a ConstMethod, with all fields that are used
 #define IDENTITY_NAME 0x165667B19E3779F9ull
+#define IDENTITY_LINES 0x27D4EB2F165667C5ull
 
 static __always_inline u64 blob_word(struct java_walk *walk, u32 offset)
 {
@@ -119,27 +120,34 @@ static __always_inline u64 read_constant(struct java_walk *java, u64 method)
 	if (!read_user(&constant, sizeof(constant), method + java->layout.method_constant) ||
 	    !read_user(java->blob, CONSTANT_BYTES, constant))
 		return 0;
+	java->constant = constant;
 	return constant;
 }
 
 // What the names of the method in `record`, whose ConstMethod is in place of the blob, and of its class are. Memory
-// of an unloaded class may get a method of another class, with everything else at the same addresses. 0: pages are
+// of an unloaded class may get a method of another class, with everything else at the same addresses, and memory of a
+// redefined one its next version: the beginning of its lines, behind its bytecodes, tells these apart. 0: pages are
 // missing, as some are of classes in the shared archive, which are never unloaded.
 __noinline u64 method_identity(u32 place)
 {
 	struct java_walk *java = bpf_map_lookup_elem(&java_walks, &place);
 	u64 pool, class;
+	__u16 size;
 
 	if (!java)
 		return 0;
 	pool = blob_word(java, java->layout.constant_pool);
+	size = blob_word(java, java->layout.constant_code_size);
 	class = class_identity(java, pool);
 	if (!class ||
 	    !read_user(java->code, sizeof(*java->code),
 		       pool + java->layout.pool_size +
-			       8 * (blob_word(java, java->layout.constant_name) & 0xffff)))
+			       8 * (blob_word(java, java->layout.constant_name) & 0xffff)) ||
+	    !read_user(&java->code[1], 2 * sizeof(*java->code),
+		       java->constant + java->layout.constant_size + size))
 		return 0;
-	return class ^ (java->code[0] & ~1ull) * IDENTITY_NAME;
+	return class ^ (java->code[0] & ~1ull) * IDENTITY_NAME ^
+	       (java->code[1] ^ java->code[2] * IDENTITY_FIRST) * IDENTITY_LINES;
 }
 
 // The number of the code of `key`, which user space is told when it is met first.

@@ -32,6 +32,7 @@ _LAMBDA = re.compile(r"(\$\$Lambda)\$\d+")
 _IDENTITY_FIRST = 0x9E3779B97F4A7C15
 _IDENTITY_SECOND = 0xC2B2AE3D27D4EB4F
 _IDENTITY_NAME = 0x165667B19E3779F9
+_IDENTITY_LINES = 0x27D4EB2F165667C5
 _WORD_MASK = (1 << 64) - 1
 
 
@@ -180,8 +181,8 @@ class Methods:
 def method_identity(memory: Memory, layout: Layout, method: int) -> int:
     """Return what BPF calls method_identity (bpf_src/include/java_steps.h); 0: it cannot be read.
 
-    Two methods that have the same memory one after the other differ in it, if their names or those
-    of their classes do.
+    Two methods that have the same memory one after the other differ in it, if their names, those of
+    their classes, or their first lines do.
     """
     number = memory.number
     try:
@@ -192,10 +193,12 @@ def method_identity(memory: Memory, layout: Layout, method: int) -> int:
         class_name = number(number(pool + layout.pool_class) + layout.class_name)
         first = number(class_name) & symbol_mask(layout)
         second = number(class_name + _WORD)
+        lines = constant + layout.constant_size + number(constant + layout.constant_code_size, 2)
+        mixed_lines = number(lines) ^ number(lines + _WORD) * _IDENTITY_FIRST & _WORD_MASK
     except UnreadableError:
         return 0
-    mixed = class_name ^ first * _IDENTITY_FIRST ^ second * _IDENTITY_SECOND ^ name * _IDENTITY_NAME
-    return mixed & _WORD_MASK
+    mixed = class_name ^ first * _IDENTITY_FIRST ^ second * _IDENTITY_SECOND
+    return (mixed ^ name * _IDENTITY_NAME ^ mixed_lines * _IDENTITY_LINES) & _WORD_MASK
 
 
 def symbol_mask(layout: Layout) -> int:

@@ -53,6 +53,12 @@ def test_a_method_differs_from_another_at_its_place(version: int) -> None:
     assert identity() != first
     jvm.put_bytes(symbol + layout.symbol_body, b"shop")
     assert identity() == first
+    lines = jvm.bytecodes(METHOD) + 40
+    for at in (lines, lines + 15):
+        jvm.put_number(at, 1, 77)
+        assert identity() != first  # another version of the class
+        jvm.put_number(at, 1, 0)
+    assert identity() == first
     jvm.put(METHOD + 0x200 + layout.pool_size + 8, symbol + 0x80)
     assert identity() != first  # another name
     jvm.put(METHOD + layout.method_constant, 8)
