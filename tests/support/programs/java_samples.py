@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from purebpf.results.model.profile import Row
-from purebpf.symbols.frame import Frame
+from purebpf.symbols.frame import Frame, Reason
 from purebpf.tools.profile import ProfileOptions, Profiler
 
 __all__ = ["SAMPLES", "Judged", "judge", "named_frames"]
@@ -40,6 +40,17 @@ def named_frames(row: Row) -> list[Frame]:
     return [frame for frame in row.user or () if isinstance(frame, Frame)]
 
 
+def _between_unnamed(row: Row) -> list[list[Frame]]:
+    """The frames that have names, apart where a method between them has none: that is told."""
+    parts: list[list[Frame]] = [[]]
+    for frame in row.user or ():
+        if isinstance(frame, Frame):
+            parts[-1].append(frame)
+        elif frame.reason is Reason.JAVA_UNNAMED:
+            parts.append([])
+    return parts
+
+
 def judge(
     process: subprocess.Popen[str],
     is_own: Callable[[Frame], object],
@@ -66,7 +77,7 @@ def judge(
             frames = named_frames(row)
             total += row.weight
             named += row.weight * any(map(is_own, frames))
-            if problem := wrong(frames):
+            if problem := next(filter(None, map(wrong, _between_unnamed(row))), ""):
                 problems.append(problem)
                 mistaken += row.weight
     assert process.poll() is None
