@@ -60,6 +60,7 @@ _STACK = {
     "runnable?": int,
     "time_ns?": int,
     "inflight?": bool,
+    "idle?": bool,
     "cut?": str,
     "guessed?": int,
     "waker?": {
