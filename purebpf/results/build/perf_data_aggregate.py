@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from purebpf.abi.perf import perf_event_type
 from purebpf.errors import FormatError
+from purebpf.results.build.group_samples import GroupSamples
 from purebpf.results.build.loaded_code import LoadedCode
 from purebpf.symbols.address_spaces import AddressSpaces
 from purebpf.symbols.cgroup_names import cgroup_name
@@ -162,6 +163,7 @@ class Counting:
         self._fixed = [recorded.period for recorded in file.events]
         self._comms: dict[int, str] = {0: "swapper"}
         self._owners: dict[tuple[int, int], Owner] = {}
+        self._groups = GroupSamples(file.events)
         self._deferred: DeferredChains[tuple[int, Owner]] = DeferredChains()
         self._sampled: set[int] = set()  # since the last replacement of their code
         self._remaps: dict[int, int] = {}
@@ -170,6 +172,8 @@ class Counting:
         """Count more records."""
         counted, comms, owners = self.counted, self._comms, self._owners
         hold = self._deferred.hold
+        if self._groups.is_needed:
+            records = self._groups.split(records)
         for event, record in records:
             if isinstance(record, Sample):
                 owner = owners.get(record[2:4])

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from purebpf.observe.saved import profile_loader
+from purebpf.observe.saved import perf_data_loader, profile_loader
+from purebpf.observe.saved.perf_data_loader import LoadOptions
 from purebpf.results import Profile
 from purebpf.results.shape import table
 from tests.commands.conftest import ROOT, Workloads
@@ -82,3 +83,22 @@ def test_perf_report_adds_up_periods(workloads: Workloads, tmp_path: Path) -> No
     expected = leaves(profile_loader.read(str(tmp_path / "a.json")))
     for function in ("spend_seventy", "spend_thirty"):
         assert found[function] == expected[function] > 0
+
+
+@pytest.mark.any_kernel
+def test_a_group_of_events_is_split_as_perf_splits_it(tmp_path: Path) -> None:
+    file = str(tmp_path / "group.data")
+    touch = "import mmap\nfor n in range(99):\n  m = mmap.mmap(-1, 1 << 18)\n"
+    touch += "  for at in range(0, 1 << 18, 4096): m[at] = 1\n  sum(range(20000))"
+    options = ("-q", "-F", "499", "-e", "{cpu-clock,page-faults}:S", "-o", file)
+    perf("record", *options, "--", sys.executable, "-c", touch)
+    expected = Counter[str]()
+    told = perf("script", "-i", file, "-F", "period,event")
+    for period, event in re.findall(r"(\d+) +([\w-]+): *$", told, re.MULTILINE):
+        expected[event] += int(period)
+    assert set(expected) == {"cpu-clock", "page-faults"}
+    found = {
+        event: perf_data_loader.read(file, LoadOptions(event, "period")).profile.total
+        for event in expected
+    }
+    assert found == expected
