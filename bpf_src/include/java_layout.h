@@ -127,7 +127,7 @@ struct java_walk {
 	u64 size; // of all heaps; 0: the process runs no JVM
 	u64 pool; // of the class whose identity `class` is; 0: none
 	u64 class;
-	u64 constant; // the ConstMethod in place of the blob
+	u64 constant;	    // the ConstMethod in place of the blob
 	u64 maps[V8_KINDS]; // V8: of the last object of each kind
 	u64 script;	    // V8: of the function before
 	u64 script_number;
