@@ -79,8 +79,8 @@ class ProcessTree(Closing):
         )
         maps = {"tgids": tgids}
         if tids is not None:
-            spec = spec.resize(tids=tids.info.max_entries)
-            spec = spec.resize(numbers=tids.info.max_entries)
+            most = tids.info.max_entries
+            spec = spec.resize(tids=most, numbers=most)
             maps["tids"] = tids
         numbers_threads = tids is not None and inode
         more = ["number_threads"] if numbers_threads else []

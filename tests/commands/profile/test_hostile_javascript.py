@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 from purebpf.observe.runtimes.v8.v8_process import V8Reading, find_v8
 from tests.support.nightly import by_day
 from tests.support.programs import nodes
-from tests.support.programs.spoiled import EVIL, Put, profiles_and_dump, writable
+from tests.support.programs.spoiled import EVIL, Put, profiles_and_dump, started, writable
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64"),
@@ -142,18 +140,12 @@ def test_a_spoiled_heap_ends_no_profile(spoil: Spoil, kind: str, tmp_path: Path)
     program = tmp_path / "spin.js"
     program.write_text(PROGRAM)
     command = [node, *OPTIONS[kind], program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(0.5)
-            v8 = find_v8(process.pid)
-            assert v8 is not None
-            with v8, writable(process.pid) as put:
-                spoil(Place(process.pid, v8.look()), put)
-            folded, html = profiles_and_dump(process.pid)
-            assert NAMES[spoil] in folded
-            assert NAMES[spoil].rpartition(";")[2] in html
-            assert process.poll() is None
-        finally:
-            process.kill()
+    with started(command, 0.5) as process:
+        v8 = find_v8(process.pid)
+        assert v8 is not None
+        with v8, writable(process.pid) as put:
+            spoil(Place(process.pid, v8.look()), put)
+        folded, html = profiles_and_dump(process.pid)
+        assert NAMES[spoil] in folded
+        assert NAMES[spoil].rpartition(";")[2] in html
+        assert process.poll() is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from purebpf.runtimes.memory import Memory
 from purebpf.syscall.process_memory import open_process_memory
 from tests.support.nightly import by_day
 from tests.support.programs import phps
-from tests.support.programs.spoiled import EVIL, Put, profiles_and_dump, writable
+from tests.support.programs.spoiled import EVIL, Put, profiles_and_dump, started, writable
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64"),
@@ -120,19 +118,13 @@ def test_a_spoiled_engine_ends_no_profile(spoil: Spoil, tmp_path: Path) -> None:
     (path,) = phps.default()
     program = tmp_path / "spin.php"
     program.write_text(PROGRAM)
-    with subprocess.Popen([path, program], stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(0.2)
-            php, memory = find_php(process.pid), open_process_memory(process.pid)
-            assert php is not None
-            assert memory is not None
-            with php, memory, writable(process.pid) as put:
-                spoil(Place(php, Memory(memory.read)), put)
-            folded, html = profiles_and_dump(process.pid)
-            assert NAMES[spoil] in folded
-            assert NAMES[spoil].rpartition(";")[2] in html
-            assert process.poll() is None
-        finally:
-            process.kill()
+    with started([path, program], 0.2) as process:
+        php, memory = find_php(process.pid), open_process_memory(process.pid)
+        assert php is not None
+        assert memory is not None
+        with php, memory, writable(process.pid) as put:
+            spoil(Place(php, Memory(memory.read)), put)
+        folded, html = profiles_and_dump(process.pid)
+        assert NAMES[spoil] in folded
+        assert NAMES[spoil].rpartition(";")[2] in html
+        assert process.poll() is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from purebpf.runtimes.ruby.contexts import read_context
 from purebpf.runtimes.ruby.objects import text_place
 from tests.support.nightly import by_day
 from tests.support.programs import rubies
-from tests.support.programs.spoiled import EVIL, Put, profiles_and_dump, writable
+from tests.support.programs.spoiled import EVIL, Put, profiles_and_dump, started, writable
 
 pytestmark = [
     pytest.mark.needs("bpf", "perf_event", "task_pt_regs", "vmlinux_btf", "x86_64"),
@@ -80,25 +78,19 @@ def test_a_spoiled_interpreter_ends_no_profile(
     (path,) = rubies.default()
     program = tmp_path / "spin.rb"
     program.write_text(PROGRAM)
-    with subprocess.Popen([path, program], stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(0.5)  # then it is in the method itself
-            ruby = find_ruby(process.pid)
-            assert ruby is not None
-            with ruby, ThreadRegisters(process.pid, PidNamespace.own()) as threads:
-                pointer = threads.list()[process.pid].pthread
-                context = read_context(Memory(ruby.read), ruby.slot, pointer)
-                frame = word(ruby, context + ruby.layout.context_frame)
-                code = word(ruby, frame + ruby.layout.frame_iseq)
-                body = word(ruby, code + ruby.layout.iseq_body)
-                with writable(process.pid) as put:
-                    spoil(ruby, body, put)
-            names = {spoil_text: "evil", spoil_lines: "block in "}
-            folded, html = profiles_and_dump(process.pid)
-            assert names.get(spoil, "<main>") in folded
-            assert names.get(spoil, "") in html
-            assert process.poll() is None
-        finally:
-            process.kill()
+    with started([path, program], 0.5) as process:  # then it is in the method itself
+        ruby = find_ruby(process.pid)
+        assert ruby is not None
+        with ruby, ThreadRegisters(process.pid, PidNamespace.own()) as threads:
+            pointer = threads.list()[process.pid].pthread
+            context = read_context(Memory(ruby.read), ruby.slot, pointer)
+            frame = word(ruby, context + ruby.layout.context_frame)
+            code = word(ruby, frame + ruby.layout.frame_iseq)
+            body = word(ruby, code + ruby.layout.iseq_body)
+            with writable(process.pid) as put:
+                spoil(ruby, body, put)
+        names = {spoil_text: "evil", spoil_lines: "block in "}
+        folded, html = profiles_and_dump(process.pid)
+        assert names.get(spoil, "<main>") in folded
+        assert names.get(spoil, "") in html
+        assert process.poll() is None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.environment import run
 
-__all__ = ["EVIL", "Put", "check", "profiles_and_dump", "writable"]
+__all__ = ["EVIL", "Put", "check", "profiles_and_dump", "started", "writable"]
 
 EVIL = b"\x1b[2J\n;evil! <b>\0"
 """16 bytes with controls and markup."""
@@ -38,6 +38,19 @@ def check(result: subprocess.CompletedProcess[str]) -> None:
     assert "Traceback" not in result.stderr
     assert "\x1b[2J" not in result.stdout
     assert "\n;evil" not in result.stdout
+
+
+@contextmanager
+def started(command: Sequence[str | Path], settled_s: float) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program that prints a line, and kill it at the end; it has `settled_s` to go on."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(settled_s)
+            yield process
+        finally:
+            process.kill()
 
 
 def profiles_and_dump(pid: int) -> tuple[str, str]:
