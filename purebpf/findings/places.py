@@ -192,24 +192,21 @@ def _java_pools(
     Others do their work below the same caller. A consumer parks in the function that works, or in
     one that is named for taking jobs.
     """
-    paths = {
-        at: [frame.name for frame in one.user if programs[one.pid].owns(frame)]
-        for at, one in enumerate(activities)
-        if judged[at].kind == "java-park" or judged[at].is_work
-    }
+    parked: dict[tuple[int, str, str], set[int]] = defaultdict(set)
+    working: dict[int, set[tuple[str, ...]]] = defaultdict(set)
+    for at, (one, judgement) in enumerate(zip(activities, judged, strict=True)):
+        is_parked = judgement.kind == "java-park" and judgement.is_called
+        if not is_parked and not judgement.is_work:
+            continue
+        path = tuple(frame.name for frame in one.user if programs[one.pid].owns(frame))
+        if judgement.is_work:
+            working[one.pid].add(path)
+        if is_parked and len(path) >= _CALLED and not takes_jobs(path[0].rpartition(".")[2]):
+            parked[one.pid, path[0], path[1]].add(at)
     found = set[int]()
-    for at, path in paths.items():
-        one = activities[at]
-        if judged[at].kind != "java-park" or len(path) < _CALLED or not judged[at].is_called:
-            continue
-        if takes_jobs(path[0].rpartition(".")[2]):
-            continue
-        if any(
-            activities[other].pid == one.pid and path[1] in names and path[0] not in names
-            for other, names in paths.items()
-            if judged[other].is_work
-        ):
-            found.add(at)
+    for (pid, waits, caller), places in parked.items():
+        if any(caller in names and waits not in names for names in working[pid]):
+            found |= places
     return found
 
 
